@@ -1,0 +1,1 @@
+"""kfd: a daemon that makes GPU kernels faster by evolution."""
