@@ -1,0 +1,5 @@
+"""Content-addressed files of the daemon."""
+
+from kfd.blobs.store import BlobStore
+
+__all__ = ["BlobStore"]

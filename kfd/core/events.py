@@ -5,10 +5,34 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from kfd.base.ids import SessionId, WorkerName
+from kfd.base.ids import CampaignId, CandidateId, SessionId, WorkerName
+from kfd.base.instant import Span
+from kfd.core.campaign.state import CampaignSpec
+from kfd.core.commands import Packed
 from kfd.core.fleet.model import CallId, Registration, SyncReport
+from kfd.core.search.archive import Cell
 
-__all__ = ["AgentLeft", "AgentRegistered", "CallDropped", "Event", "SlotSynced", "Ticked", "WorkerDrained"]
+__all__ = [
+    "AgentLeft",
+    "AgentRegistered",
+    "CallDropped",
+    "CampaignCancelled",
+    "CampaignPaused",
+    "CampaignResumed",
+    "CampaignSubmitted",
+    "DaemonStopping",
+    "DraftArrived",
+    "DraftEvent",
+    "DraftFaulted",
+    "DraftMissed",
+    "DraftRejected",
+    "Drafted",
+    "Event",
+    "SlotSynced",
+    "SpaceChanged",
+    "Ticked",
+    "WorkerDrained",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,4 +82,126 @@ class Ticked:
     """Time has passed; something may be due."""
 
 
-Event: TypeAlias = AgentRegistered | SlotSynced | AgentLeft | CallDropped | WorkerDrained | Ticked
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DaemonStopping:
+    """The daemon ends in good order: every parked call is to be answered."""
+
+    call: CallId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpaceChanged:
+    """The disk under the state folder became too full for new work, or has room again."""
+
+    low: bool
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drafted:
+    """A kernel taken from an answer, with what was read from its source."""
+
+    source: str
+    """Hex SHA-256 of the whole kernel text."""
+    kernel_text: str
+    normal: str
+    cell: Cell
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CampaignSubmitted:
+    """A person starts a campaign. Idempotent by the spec's key."""
+
+    call: CallId
+    spec: CampaignSpec
+    initial: Drafted | None
+    """The task's own kernel; None when the campaign generates from nothing."""
+    initial_text: Packed | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CampaignPaused:
+    """A person (or a fault that only a person can mend) stops a campaign from asking."""
+
+    call: CallId
+    campaign: CampaignId
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CampaignResumed:
+    """A person lets a paused campaign go on."""
+
+    call: CallId
+    campaign: CampaignId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CampaignCancelled:
+    """A person ends a campaign."""
+
+    call: CallId
+    campaign: CampaignId
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DraftArrived:
+    """An answer came and holds a kernel."""
+
+    candidate: CandidateId
+    drafted: Drafted
+    model: str
+    input_tokens: int
+    output_tokens: int
+    texts: tuple[Packed, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DraftRejected:
+    """An answer came and holds no usable kernel."""
+
+    candidate: CandidateId
+    reason: str
+    detail: str
+    model: str
+    input_tokens: int
+    output_tokens: int
+    texts: tuple[Packed, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DraftMissed:
+    """There is no answer to this question and there will be none."""
+
+    candidate: CandidateId
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DraftFaulted:
+    """The provider failed. None for ``retry_after`` means that only a person can mend it."""
+
+    candidate: CandidateId
+    kind: str
+    text: str
+    retry_after: Span | None
+
+
+DraftEvent: TypeAlias = DraftArrived | DraftRejected | DraftMissed | DraftFaulted
+
+Event: TypeAlias = (
+    AgentRegistered
+    | SlotSynced
+    | AgentLeft
+    | CallDropped
+    | WorkerDrained
+    | Ticked
+    | SpaceChanged
+    | DaemonStopping
+    | CampaignSubmitted
+    | CampaignPaused
+    | CampaignResumed
+    | CampaignCancelled
+    | DraftEvent
+)

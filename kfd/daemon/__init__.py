@@ -1,0 +1,1 @@
+"""The daemon: reactor, effects, configuration, lifespan and command line."""

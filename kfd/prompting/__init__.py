@@ -1,0 +1,1 @@
+"""Text in, text out: prompts rendered, answers read, sources described. Pure."""

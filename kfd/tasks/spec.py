@@ -40,7 +40,8 @@ class Parameter:
     dtype: str
     """float32, float64, int32, int64, uint8, bool, float16, bfloat16; int64 for sizes."""
     shape: tuple[str, ...] = ()
-    """Dimensions as integer expressions over the case's numbers (``rows``, ``cols * 2``); empty for scalars."""
+    """Dimensions as integer expressions over the case's numbers (``rows``, ``cols * 2``); empty for
+    scalars."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,7 +134,8 @@ class TaskSpec:
     target_speedup: float
     limits: TaskLimits
     reference_text: str
-    """What the prompt shows as the reference (the text between REFERENCE markers, else ``reference``'s source)."""
+    """What the prompt shows as the reference (the text between REFERENCE markers, else ``reference``'s
+    source)."""
     instructions: str
     """The user's instructions, empty when there are none."""
     budget_candidates: int

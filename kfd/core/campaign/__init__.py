@@ -1,0 +1,1 @@
+"""Campaigns: their lifecycle, their candidates and their budget."""

@@ -1,4 +1,4 @@
-"""Values of the fleet machine: what goes in, what it keeps, what comes out (worker-protocol, sections 3 to 6)."""
+"""Values of the fleet machine: what goes in, what it keeps, what comes out (worker-protocol 3 to 6)."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from kfd.base.instant import SECOND, Instant, Span
 from kfd.base.work import JobSpec, LeaseRef, Report, SlotKind
 
 __all__ = [
+    "NEVER",
     "CallId",
     "Fact",
     "FinishedJob",
@@ -21,6 +22,8 @@ __all__ = [
     "Job",
     "JobSettled",
     "JobState",
+    "QueueClass",
+    "QueueView",
     "RegisterAnswer",
     "RegisterStatus",
     "Registration",
@@ -28,12 +31,14 @@ __all__ = [
     "RunningState",
     "SaveJob",
     "SlotOffer",
+    "SlotState",
     "StartDirective",
     "StopDirective",
     "SyncAnswer",
     "SyncReport",
     "SyncStatus",
     "ToolchainOffer",
+    "WorkerSeen",
 ]
 
 CallId: TypeAlias = int
@@ -277,3 +282,31 @@ class WorkerSeen:
 
 # Used by timers: a value that no instant reaches.
 NEVER: Instant = 1 << 62
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueClass:
+    """Waiting jobs of one requirement."""
+
+    kind: SlotKind
+    toolchain: str
+    target: str
+    queued: int
+    device_name: str = ""
+    """Device model that the campaigns behind them are bound to; empty when any will do."""
+    served: bool = True
+    """Whether a slot that is up could take them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueView:
+    """Read model of the queue, for people."""
+
+    queued_builds: int
+    queued_runs: int
+    leased: int
+    oldest_queued: Span
+    """Age of the job that waits longest; 0 when none waits."""
+    classes: tuple[QueueClass, ...]
+    halted: str
+    """Why nothing is granted; empty when jobs are granted."""

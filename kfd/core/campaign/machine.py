@@ -1,0 +1,716 @@
+"""The campaign machine: one campaign's candidates, archive and budget.
+
+Inputs are what happened (a draft arrived, a job settled, a person asked); outputs are commands and work for the
+fleet. ``advance`` is the one place that decides what to ask next; it serves normal running and the time after a
+restart alike, so recovery is not a second code path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+from kfd.base.digest import Digest
+from kfd.base.failure import Bug, WrongState
+from kfd.base.ids import CandidateId, JobId, candidate_id, candidate_of, job_id
+from kfd.base.instant import Instant
+from kfd.base.work import Incident, Report, RunResult, Speedup, Stopped, Verdict, VerdictCode
+from kfd.core.campaign.state import (
+    BUILD,
+    ENDED,
+    RUN,
+    VERIFY,
+    CampaignRecord,
+    CampaignSpec,
+    CampaignState,
+    Candidate,
+    CandidateState,
+    DiscardReason,
+    build_job,
+    is_built,
+    run_job,
+    run_result_of,
+)
+from kfd.core.commands import (
+    Command,
+    DemoteCandidate,
+    DraftRequest,
+    Packed,
+    SaveCampaign,
+    SaveCandidate,
+    SaveElite,
+    SaveReport,
+    SaveText,
+    StartDraft,
+    StopDraft,
+)
+from kfd.core.dice import Dice
+from kfd.core.events import DraftArrived, Drafted, DraftEvent, DraftFaulted, DraftMissed, DraftRejected
+from kfd.core.fleet.model import NEVER, Fact, Job
+from kfd.core.search.archive import AddStatus, Archive, Elite
+from kfd.core.search.emitter import Broken, Operator, Proposal, propose
+from kfd.core.search.fitness import fitness
+
+__all__ = ["Campaign", "CancelJob", "Enqueue", "Loaded", "Output"]
+
+MAX_VERIFICATIONS = 4
+"""Winners that may fail their fresh measurement before the campaign ends without one."""
+
+REPAIRABLE = frozenset(
+    {
+        VerdictCode.COMPILE_ERROR,
+        VerdictCode.LOAD_ERROR,
+        VerdictCode.RUNTIME_ERROR,
+        VerdictCode.TIMEOUT,
+        VerdictCode.RESOURCE_LIMIT,
+        VerdictCode.INCORRECT,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Enqueue:
+    """Give the fleet a job."""
+
+    job: Job
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CancelJob:
+    """Take a job back from the fleet."""
+
+    job: JobId
+    reason: str
+
+
+Output: TypeAlias = Command | Enqueue | CancelJob
+
+
+@dataclass(kw_only=True)
+class Loaded:
+    """What the store knows of a campaign that has not ended."""
+
+    spec: CampaignSpec
+    record: CampaignRecord
+    open_candidates: list[Candidate] = field(default_factory=list)
+    initial: Candidate | None = None
+    elites: list[Elite] = field(default_factory=list)
+    broken: list[Broken] = field(default_factory=list)
+    normals: set[str] = field(default_factory=set)
+    answered: dict[tuple[str, str], int] = field(default_factory=dict)
+    used: int = 0
+    next_ordinal: int = 0
+
+
+class Campaign:
+    """One campaign that has not ended."""
+
+    def __init__(self, loaded: Loaded, now: Instant) -> None:
+        self.spec = loaded.spec
+        self.record = loaded.record
+        self.archive = Archive(loaded.elites)
+        self._dice = Dice(loaded.spec.seed)
+        self._open = {candidate.id: candidate for candidate in loaded.open_candidates}
+        self._initial = loaded.initial
+        self._broken = list(loaded.broken)
+        self._normals = set(loaded.normals)
+        self._answered = dict(loaded.answered)
+        self._used = loaded.used
+        self._next_ordinal = loaded.next_ordinal
+        self._closed: set[tuple[str, str]] = set()
+        self._retry_at: dict[CandidateId, Instant] = {}
+        self._asking: set[CandidateId] = set()
+        self._since = now
+        self._held = False
+
+    # ---- inputs ---------------------------------------------------------------------------------------
+
+    def begin(self, initial: Drafted | None, text: Packed | None, now: Instant) -> list[Output]:
+        """Start a fresh campaign: measure the initial kernel first, or generate from nothing."""
+        out: list[Output] = [
+            Fact(
+                kind="campaign.submitted",
+                campaign=self.spec.id,
+                body=(("name", self.spec.name), ("task", self.spec.task_name), ("target", self.spec.target)),
+            )
+        ]
+        if initial is None:
+            return [*out, *self._move(CampaignState.RUNNING, "", now), *self.advance(now)]
+        candidate = Candidate(
+            id=candidate_id(self.spec.id, 0),
+            ordinal=0,
+            operator=Operator.INITIAL,
+            parent=None,
+            parent_source="",
+            inspirations=(),
+            nth=0,
+            generation=0,
+            repair_depth=0,
+            state=CandidateState.BUILDING,
+            source=initial.source,
+            normal=initial.normal,
+            cell=initial.cell,
+        )
+        self._normals.add(initial.normal)
+        self._initial = candidate
+        self._next_ordinal = 1
+        if text is not None:
+            out.append(SaveText(candidate=candidate.id, text=text))
+        return [
+            *out,
+            *self._put(candidate),
+            Enqueue(job=build_job(self.spec, candidate, initial.kernel_text)),
+        ]
+
+    def hold(self, held: bool) -> None:
+        """Ask for nothing new while the disk is full (``held``); what is in flight goes on."""
+        self._held = held
+
+    def draft_ended(self, event: DraftEvent, now: Instant) -> list[Output]:
+        """A draft that was started has ended, one way or another."""
+        candidate = self._open.get(event.candidate)
+        if candidate is None or candidate.state is not CandidateState.DRAFTING:
+            return []
+        match event:
+            case DraftArrived():
+                return self._arrived(candidate, event, now)
+            case DraftRejected():
+                return self._rejected(candidate, event, now)
+            case DraftMissed():
+                return self._missed(candidate, event, now)
+            case DraftFaulted():
+                return self._faulted(candidate, event, now)
+
+    def fail(self, reason: str, now: Instant) -> list[Output]:
+        """End because of a fault of ours."""
+        return self._end(CampaignState.FAILED, reason, now)
+
+    def _arrived(self, candidate: Candidate, event: DraftArrived, now: Instant) -> list[Output]:
+        """An answer holds a kernel: screen it, then have it built."""
+        drafted = event.drafted
+        candidate = replace(
+            candidate,
+            model=event.model,
+            input_tokens=event.input_tokens,
+            output_tokens=event.output_tokens,
+            source=drafted.source,
+            normal=drafted.normal,
+            cell=drafted.cell,
+        )
+        out: list[Output] = [SaveText(candidate=candidate.id, text=text) for text in event.texts]
+        if drafted.normal in self._normals:
+            reason = "the same code, comments and spacing aside, was judged before"
+            out += self._discard(candidate, DiscardReason.DUPLICATE, reason)
+        else:
+            self._normals.add(drafted.normal)
+            candidate = replace(candidate, state=CandidateState.BUILDING)
+            out += self._put(candidate)
+            out.append(Enqueue(job=build_job(self.spec, candidate, drafted.kernel_text)))
+        return out + self.advance(now)
+
+    def _rejected(self, candidate: Candidate, event: DraftRejected, now: Instant) -> list[Output]:
+        """An answer holds nothing usable: it costs its place in the budget, nothing is compiled."""
+        candidate = replace(
+            candidate,
+            model=event.model,
+            input_tokens=event.input_tokens,
+            output_tokens=event.output_tokens,
+        )
+        out: list[Output] = [SaveText(candidate=candidate.id, text=text) for text in event.texts]
+        return [*out, *self._discard(candidate, event.reason, event.detail), *self.advance(now)]
+
+    def _missed(self, candidate: Candidate, event: DraftMissed, now: Instant) -> list[Output]:
+        """No answer exists: remember not to ask this again. Not charged to the budget."""
+        key = (candidate.parent_source, candidate.operator.value)
+        self._closed.add(key)
+        self._answered[key] -= 1
+        self._used -= 1
+        fact = Fact(
+            kind="draft.missed",
+            campaign=self.spec.id,
+            body=(("candidate", candidate.id), ("operator", candidate.operator.value), ("text", event.text)),
+        )
+        return [*self._discard(candidate, DiscardReason.NO_RECORDING, event.text), fact, *self.advance(now)]
+
+    def _faulted(self, candidate: Candidate, event: DraftFaulted, now: Instant) -> list[Output]:
+        """The provider failed: ask again later, or pause when only a person can mend it."""
+        self._asking.discard(candidate.id)
+        fact = Fact(
+            kind="draft.failed",
+            campaign=self.spec.id,
+            body=(("candidate", candidate.id), ("fault", event.kind), ("text", event.text)),
+        )
+        if event.retry_after is not None:
+            self._retry_at[candidate.id] = now + event.retry_after
+            return [fact]
+        self._retry_at[candidate.id] = now
+        if self.record.state is not CampaignState.RUNNING:
+            return [fact]
+        return [fact, *self._move(CampaignState.PAUSED, f"{event.kind}: {event.text}", now)]
+
+    def job_settled(self, job: Job, report: Report, now: Instant) -> list[Output]:
+        """A job of ours has ended."""
+        purpose = job.id.rpartition(".")[2]
+        if purpose.startswith(VERIFY):
+            return self._verified(job, report, now)
+        candidate = self._open.get(candidate_of(job.id))
+        if candidate is None:
+            return []
+        out: list[Output] = [SaveReport(job=job.id, candidate=candidate.id, report=report)]
+        candidate = replace(candidate, worker=job.worker or "")
+        match report.outcome:
+            case Verdict() as verdict:
+                if purpose == BUILD and is_built(verdict, report):
+                    out += self._built(candidate, report)
+                else:
+                    out += self._judge(candidate, verdict, run_result_of(report), now)
+            case Incident(code=code, text=text):
+                self.record = replace(self.record, incidents=self.record.incidents + 1)
+                out += [SaveCampaign(record=self.record)]
+                out += self._discard(candidate, DiscardReason.INCIDENT, f"{code.value}: {text}")
+                if candidate.operator is Operator.INITIAL:
+                    text = f"the initial kernel could not be measured ({code.value}): {text}"
+                    return out + self._end(CampaignState.FAILED, text, now)
+            case Stopped(reason=reason):
+                out += self._discard(candidate, DiscardReason.CANCELLED, reason)
+        return out + self.advance(now)
+
+    def pause(self, reason: str, now: Instant) -> list[Output]:
+        """Ask for nothing new; what is in flight goes on. Raises WrongState."""
+        if self.record.state not in (CampaignState.RUNNING, CampaignState.BASELINING):
+            raise WrongState(
+                f"{self.spec.id} is {self.record.state.value}", mend="only a running campaign can be paused"
+            )
+        return self._move(CampaignState.PAUSED, reason, now)
+
+    def resume(self, now: Instant) -> list[Output]:
+        """Go on asking. Raises WrongState."""
+        if self.record.state is not CampaignState.PAUSED:
+            raise WrongState(
+                f"{self.spec.id} is {self.record.state.value}", mend="only a paused campaign can be resumed"
+            )
+        is_measured = self._initial is None or not self._initial.is_open
+        state = CampaignState.RUNNING if is_measured else CampaignState.BASELINING
+        for candidate in self._retry_at:
+            self._retry_at[candidate] = now
+        return [*self._move(state, "", now), *self.advance(now)]
+
+    def cancel(self, reason: str, now: Instant) -> list[Output]:
+        """End now: stop drafts and jobs. Raises WrongState when it has ended."""
+        if self.record.state in ENDED:
+            raise WrongState(
+                f"{self.spec.id} has ended ({self.record.state.value})", mend="nothing needs to be cancelled"
+            )
+        return self._end(CampaignState.CANCELLED, reason or "cancelled", now)
+
+    # ---- deciding -------------------------------------------------------------------------------------
+
+    def advance(self, now: Instant) -> list[Output]:
+        """Whatever can be asked or ended now."""
+        out: list[Output] = []
+        if (
+            self.record.state is CampaignState.BASELINING
+            and self._initial is not None
+            and not self._initial.is_open
+        ):
+            out += self._move(CampaignState.RUNNING, "", now)
+        if self.record.state is not CampaignState.RUNNING or self._held:
+            return out
+        while len(self._open) < self.spec.in_flight and not self._is_spent(now):
+            proposal = self._propose()
+            if proposal is None:
+                break
+            out += self._ask(proposal)
+        if self._active(now) >= self.spec.budget_ns:
+            out += self._give_up_drafts()
+        if not self._open:
+            if self._is_spent(now):
+                out += self._finish(self._spent_reason(now), now)
+            elif self._propose() is None:
+                out += self._finish("nothing left to ask", now)
+        return out
+
+    def owed(self, now: Instant) -> list[Output]:
+        """Drafts that should be running and are not: after a restart all of them, else those due again."""
+        out: list[Output] = []
+        if self.record.state is CampaignState.PAUSED or self.record.state in ENDED:
+            return out
+        for candidate in self._open.values():
+            if candidate.state is not CandidateState.DRAFTING or candidate.id in self._asking:
+                continue
+            if self._retry_at.get(candidate.id, now) <= now:
+                self._retry_at.pop(candidate.id, None)
+                out.append(self._start(candidate))
+        return out
+
+    def jobs(self, sources: dict[CandidateId, str]) -> Iterable[Job]:
+        """The jobs that this campaign's rows call for; ``sources`` holds the texts of those being built."""
+        initial = self._initial.artifact if self._initial is not None else None
+        for candidate in self._open.values():
+            if candidate.state is CandidateState.BUILDING:
+                yield build_job(self.spec, candidate, sources[candidate.id])
+            elif candidate.state is CandidateState.RUNNING and candidate.artifact is not None:
+                beside = None if candidate.operator is Operator.INITIAL else initial
+                yield run_job(self.spec, candidate.id, candidate.artifact, beside, RUN)
+        if self.record.state is CampaignState.VERIFYING and self.record.best is not None:
+            best = self.archive.best()
+            if best is None or best.candidate != self.record.best:
+                raise Bug(f"{self.spec.id} verifies {self.record.best}, which is not its best")
+            yield self._verify_job(best)
+
+    def next_wake(self, now: Instant) -> Instant:
+        """When ``owed`` or ``advance`` may have something new without any event."""
+        if self.record.state is CampaignState.PAUSED or self.record.state in ENDED:
+            return NEVER
+        waits = [at for candidate, at in self._retry_at.items() if candidate in self._open]
+        left = self.spec.budget_ns - self._active(now)
+        if self.record.state is CampaignState.RUNNING and left > 0:
+            waits.append(now + left)
+        return min(waits, default=NEVER)
+
+    @property
+    def is_ended(self) -> bool:
+        """Whether nothing more will come of it."""
+        return self.record.state in ENDED
+
+    @property
+    def open_candidates(self) -> tuple[Candidate, ...]:
+        """Candidates in flight."""
+        return tuple(self._open.values())
+
+    @property
+    def drafting(self) -> tuple[CandidateId, ...]:
+        """Candidates that wait for an answer."""
+        return tuple(c.id for c in self._open.values() if c.state is CandidateState.DRAFTING)
+
+    def check(self) -> None:
+        """Raise Bug when the state contradicts itself."""
+        if self.is_ended and self._open:
+            raise Bug(f"{self.spec.id} has ended with {len(self._open)} open candidates")
+        if any(not candidate.is_open for candidate in self._open.values()):
+            raise Bug(f"{self.spec.id} keeps a judged candidate open")
+        if self._used > self.spec.budget_candidates:
+            raise Bug(f"{self.spec.id} asked for {self._used} of {self.spec.budget_candidates} candidates")
+        if not self._asking <= set(self._open):
+            raise Bug(f"{self.spec.id} asks for candidates that are not open")
+
+    def _give_up_drafts(self) -> list[Output]:
+        """Time is up: nobody waits for answers any more (a person may never answer)."""
+        out: list[Output] = []
+        for candidate in [c for c in self._open.values() if c.state is CandidateState.DRAFTING]:
+            out.append(StopDraft(candidate=candidate.id))
+            out += self._discard(
+                candidate, DiscardReason.CANCELLED, "the time budget was spent before an answer came"
+            )
+        return out
+
+    # ---- steps ----------------------------------------------------------------------------------------
+
+    def _put(self, candidate: Candidate) -> list[Output]:
+        if candidate.is_open:
+            self._open[candidate.id] = candidate
+        else:
+            self._open.pop(candidate.id, None)
+        if candidate.state is not CandidateState.DRAFTING:
+            self._asking.discard(candidate.id)
+            self._retry_at.pop(candidate.id, None)
+        if candidate.operator is Operator.INITIAL:
+            self._initial = candidate
+        return [SaveCandidate(campaign=self.spec.id, candidate=candidate)]
+
+    def _propose(self) -> Proposal | None:
+        return propose(
+            list(self.archive), self._broken, self._closed, self.spec.emitter, self._dice, self._next_ordinal
+        )
+
+    def _ask(self, proposal: Proposal) -> list[Output]:
+        key = (proposal.parent_source, proposal.operator.value)
+        nth = self._answered.get(key, 0)
+        self._answered[key] = nth + 1
+        self._used += 1
+        candidate = Candidate(
+            id=candidate_id(self.spec.id, self._next_ordinal),
+            ordinal=self._next_ordinal,
+            operator=proposal.operator,
+            parent=proposal.parent,
+            parent_source=proposal.parent_source,
+            inspirations=proposal.inspirations,
+            nth=nth,
+            generation=proposal.generation,
+            repair_depth=proposal.repair_depth,
+        )
+        self._next_ordinal += 1
+        if proposal.operator is Operator.REPAIR:
+            self._broken = [failure for failure in self._broken if failure.candidate != proposal.parent]
+        return [*self._put(candidate), self._start(candidate)]
+
+    def _start(self, candidate: Candidate) -> StartDraft:
+        self._asking.add(candidate.id)
+        best = self.archive.best()
+        return StartDraft(
+            request=DraftRequest(
+                campaign=self.spec,
+                candidate=candidate.id,
+                ordinal=candidate.ordinal,
+                operator=candidate.operator,
+                parent=candidate.parent,
+                parent_source=candidate.parent_source,
+                nth=candidate.nth,
+                inspirations=candidate.inspirations,
+                best=best.candidate if best is not None else None,
+                model_choice=self._dice.roll("model", candidate.ordinal),
+            )
+        )
+
+    def _built(self, candidate: Candidate, report: Report) -> list[Output]:
+        artifact = getattr(report.detail, "artifact", None)
+        if not isinstance(artifact, Digest):
+            raise Bug(f"{candidate.id} was built without an artifact")
+        candidate = replace(candidate, state=CandidateState.RUNNING, artifact=artifact)
+        is_initial = candidate.operator is Operator.INITIAL
+        beside = None if is_initial or self._initial is None else self._initial.artifact
+        return [
+            *self._put(candidate),
+            Enqueue(job=run_job(self.spec, candidate.id, artifact, beside, RUN)),
+        ]
+
+    def _judge(
+        self, candidate: Candidate, verdict: Verdict, result: RunResult | None, now: Instant
+    ) -> list[Output]:
+        candidate = replace(
+            candidate,
+            state=CandidateState.JUDGED,
+            outcome=verdict.code.value,
+            text=verdict.text,
+            speedups=result.speedups if result is not None else (),
+        )
+        speed = self._speed(candidate) if verdict.code is VerdictCode.OK else None
+        candidate = replace(
+            candidate,
+            fitness=fitness(verdict.code, speed.value if speed else None, self.spec.target_speedup),
+        )
+        out: list[Output] = []
+        if speed is not None:
+            out = self._archive(candidate, speed)
+        elif verdict.code in REPAIRABLE and candidate.operator is not Operator.INITIAL:
+            self._broken.append(
+                Broken(
+                    candidate=candidate.id,
+                    ordinal=candidate.ordinal,
+                    generation=candidate.generation,
+                    depth=candidate.repair_depth,
+                    source=candidate.source,
+                )
+            )
+        fact = Fact(
+            kind="candidate.judged",
+            campaign=self.spec.id,
+            body=(
+                ("candidate", candidate.id),
+                ("verdict", verdict.code.value),
+                ("operator", candidate.operator.value),
+                ("generation", candidate.generation),
+                ("speedup", speed.value if speed else None),
+                ("low", speed.low if speed else None),
+                ("high", speed.high if speed else None),
+                ("baseline", speed.baseline if speed else None),
+                ("elite", bool(out)),
+            ),
+        )
+        result_out: list[Output] = [*self._put(candidate), fact, *out]
+        if candidate.operator is Operator.INITIAL and verdict.code is not VerdictCode.OK:
+            text = f"the initial kernel is not correct on this fleet: {verdict.code.value}: {verdict.text}"
+            return result_out + self._end(CampaignState.FAILED, text, now)
+        return result_out
+
+    def _speed(self, candidate: Candidate) -> Speedup:
+        """The speedup that fitness is computed from. The initial kernel is 1 against itself."""
+        found = candidate.speedup(self.spec.baseline)
+        if found is not None:
+            return found
+        if candidate.operator is Operator.INITIAL and self.spec.baseline == "initial":
+            other = candidate.speedups[0] if candidate.speedups else None
+            return Speedup(
+                baseline="initial",
+                value=1.0,
+                low=1.0,
+                high=1.0,
+                rounds=other.rounds if other else 0,
+                worst_case=other.worst_case if other else "",
+                worst_value=1.0,
+            )
+        raise Bug(f"{candidate.id} is correct but was not measured against {self.spec.baseline}")
+
+    def _archive(self, candidate: Candidate, speed: Speedup) -> list[Output]:
+        if candidate.artifact is None:
+            raise Bug(f"{candidate.id} ran without an artifact")
+        before = self.archive.best()
+        cell = candidate.cell or (0, 0, 0)
+        added = self.archive.add(
+            Elite(
+                candidate=candidate.id,
+                ordinal=candidate.ordinal,
+                generation=candidate.generation,
+                cell=cell,
+                fitness=candidate.fitness or 0.0,
+                speedup=speed.value,
+                low=speed.low,
+                high=speed.high,
+                source=candidate.source,
+                artifact=candidate.artifact,
+            )
+        )
+        if added.status is AddStatus.NOT_ADDED:
+            return []
+        out: list[Output] = [
+            SaveElite(campaign=self.spec.id, cell=cell, candidate=candidate.id),
+            Fact(
+                kind="archive.improved",
+                campaign=self.spec.id,
+                body=(
+                    ("candidate", candidate.id),
+                    ("cell", ",".join(map(str, cell))),
+                    ("status", added.status.name.lower()),
+                    ("replaced", added.replaced),
+                    ("gain", added.improvement),
+                ),
+            ),
+        ]
+        best = self.archive.best()
+        if best is not None and (before is None or best.candidate != before.candidate):
+            self.record = replace(self.record, best=best.candidate)
+            out.append(SaveCampaign(record=self.record))
+            if candidate.operator is not Operator.INITIAL:
+                out.append(
+                    Fact(
+                        kind="best.improved",
+                        campaign=self.spec.id,
+                        body=(
+                            ("candidate", best.candidate),
+                            ("speedup", best.speedup),
+                            ("low", best.low),
+                            ("high", best.high),
+                            ("baseline", self.spec.baseline),
+                            ("rounds", speed.rounds),
+                        ),
+                    )
+                )
+        return out
+
+    def _discard(self, candidate: Candidate, reason: str, text: str) -> list[Output]:
+        candidate = replace(candidate, state=CandidateState.DISCARDED, outcome=str(reason), text=text)
+        out: list[Output] = [*self._put(candidate)]
+        if reason not in (DiscardReason.NO_RECORDING, DiscardReason.CANCELLED):
+            out.append(
+                Fact(
+                    kind="candidate.discarded",
+                    campaign=self.spec.id,
+                    body=(("candidate", candidate.id), ("reason", str(reason)), ("text", text)),
+                )
+            )
+        return out
+
+    # ---- ending ---------------------------------------------------------------------------------------
+
+    def _is_spent(self, now: Instant) -> bool:
+        return self._used >= self.spec.budget_candidates or self._active(now) >= self.spec.budget_ns
+
+    def _spent_reason(self, now: Instant) -> str:
+        if self._used >= self.spec.budget_candidates:
+            return f"budget: {self.spec.budget_candidates} candidates"
+        return "budget: time"
+
+    def _active(self, now: Instant) -> int:
+        is_active = self.record.state in (CampaignState.RUNNING, CampaignState.BASELINING)
+        return self.record.active_ns + (now - self._since if is_active else 0)
+
+    def _move(self, state: CampaignState, reason: str, now: Instant) -> list[Output]:
+        self.record = replace(self.record, state=state, reason=reason, active_ns=self._active(now))
+        self._since = now
+        fact = Fact(
+            kind=f"campaign.{state.value}",
+            campaign=self.spec.id,
+            body=(("reason", reason),),
+        )
+        return [SaveCampaign(record=self.record), fact]
+
+    def keep_time(self, now: Instant) -> list[Output]:
+        """Write the time spent so far, so that a crash forgets little of it."""
+        self.record = replace(self.record, active_ns=self._active(now))
+        self._since = now
+        return [SaveCampaign(record=self.record)]
+
+    def _finish(self, reason: str, now: Instant) -> list[Output]:
+        """Measure the winner afresh, then end."""
+        best = self.archive.best()
+        if best is None:
+            return self._end(CampaignState.FINISHED, f"{reason}; no correct candidate", now)
+        if self.record.verifications >= MAX_VERIFICATIONS:
+            note = f"{MAX_VERIFICATIONS} winners did not stand up to a fresh measurement"
+            return self._end(CampaignState.FINISHED, f"{reason}; {note}", now)
+        self.record = replace(
+            self.record,
+            best=best.candidate,
+            verifications=self.record.verifications + 1,
+        )
+        out = self._move(CampaignState.VERIFYING, reason, now)
+        return [*out, Enqueue(job=self._verify_job(best))]
+
+    def _verify_job(self, best: Elite) -> Job:
+        is_initial = self._initial is not None and best.candidate == self._initial.id
+        beside = None if is_initial or self._initial is None else self._initial.artifact
+        purpose = f"{VERIFY}{self.record.verifications}"
+        return run_job(self.spec, best.candidate, best.artifact, beside, purpose)
+
+    def _verified(self, job: Job, report: Report, now: Instant) -> list[Output]:
+        best = self.record.best
+        if self.record.state is not CampaignState.VERIFYING or best is None or candidate_of(job.id) != best:
+            return []
+        out: list[Output] = [SaveReport(job=job.id, candidate=best, report=report)]
+        result = run_result_of(report)
+        match report.outcome:
+            case Verdict(code=VerdictCode.OK) if result is not None and result.speedups:
+                self.record = replace(self.record, final_speedups=result.speedups, verify_note="")
+            case Verdict(code=code, text=text):
+                return out + self._demote(best, f"{code.value}: {text}", now)
+            case Incident(code=code, text=text):
+                note = f"not re-measured ({code.value}): {text}"
+                self.record = replace(self.record, verify_note=note, incidents=self.record.incidents + 1)
+            case Stopped(reason=reason):
+                self.record = replace(self.record, verify_note=f"not re-measured: {reason}")
+        return out + self._end(CampaignState.FINISHED, self.record.reason, now)
+
+    def _demote(self, best: CandidateId, text: str, now: Instant) -> list[Output]:
+        """The winner failed its fresh measurement: it is no winner; try the next one."""
+        self.archive.remove(best)
+        reason = self.record.reason
+        self.record = replace(self.record, best=None)
+        fact = Fact(
+            kind="candidate.demoted",
+            campaign=self.spec.id,
+            body=(("candidate", best), ("text", text)),
+        )
+        demote = DemoteCandidate(campaign=self.spec.id, candidate=best, text=text)
+        return [demote, fact, *self._finish(reason, now)]
+
+    def _end(self, state: CampaignState, reason: str, now: Instant) -> list[Output]:
+        out: list[Output] = []
+        for candidate in list(self._open.values()):
+            if candidate.state is CandidateState.DRAFTING:
+                out.append(StopDraft(candidate=candidate.id))
+            elif candidate.state is CandidateState.BUILDING:
+                out.append(CancelJob(job=job_id(candidate.id, BUILD), reason=reason))
+            else:
+                out.append(CancelJob(job=job_id(candidate.id, RUN), reason=reason))
+            out += self._discard(candidate, DiscardReason.CANCELLED, reason)
+        if (
+            self.record.state is CampaignState.VERIFYING
+            and state is CampaignState.CANCELLED
+            and self.record.best
+        ):
+            verify = job_id(self.record.best, f"{VERIFY}{self.record.verifications}")
+            out.append(CancelJob(job=verify, reason=reason))
+        self._retry_at.clear()
+        self._asking.clear()
+        return [*out, *self._move(state, reason, now)]

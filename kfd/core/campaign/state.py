@@ -1,0 +1,236 @@
+"""Values of a campaign: what it was asked to do, where it stands, and its candidates."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from enum import StrEnum
+
+from kfd.base.digest import Digest
+from kfd.base.ids import CampaignId, CandidateId, job_id
+from kfd.base.instant import Span
+from kfd.base.work import (
+    BuildResult,
+    BuildSpec,
+    JobSpec,
+    Limits,
+    MeasurementPlan,
+    Report,
+    RunResult,
+    RunSpec,
+    Speedup,
+    Verdict,
+    VerdictCode,
+)
+from kfd.core.fleet.model import Job
+from kfd.core.search.archive import Cell
+from kfd.core.search.emitter import EmitterPolicy, Operator
+
+__all__ = [
+    "BUILD",
+    "ENDED",
+    "RUN",
+    "VERIFY",
+    "CampaignRecord",
+    "CampaignSpec",
+    "CampaignState",
+    "Candidate",
+    "CandidateState",
+    "DiscardReason",
+    "build_job",
+    "is_built",
+    "run_job",
+    "run_result_of",
+]
+
+BUILD, RUN, VERIFY = "build", "run", "verify"
+"""Purposes of jobs."""
+
+
+class CampaignState(StrEnum):
+    """``baselining -> running <-> paused -> verifying -> finished | failed | cancelled``."""
+
+    BASELINING = "baselining"
+    RUNNING = "running"
+    PAUSED = "paused"
+    VERIFYING = "verifying"
+    FINISHED = "finished"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+ENDED = frozenset({CampaignState.FINISHED, CampaignState.FAILED, CampaignState.CANCELLED})
+
+
+class CandidateState(StrEnum):
+    """``drafting -> building -> running -> judged``, leaving early to ``discarded``."""
+
+    DRAFTING = "drafting"
+    BUILDING = "building"
+    RUNNING = "running"
+    JUDGED = "judged"
+    DISCARDED = "discarded"
+
+
+class DiscardReason(StrEnum):
+    """Reasons of ours, beside those of the answer parser."""
+
+    NO_RECORDING = "no_recording"
+    DUPLICATE = "duplicate"
+    INCIDENT = "incident"
+    CANCELLED = "cancelled"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CampaignSpec:
+    """What was asked for. Never changes after submission."""
+
+    id: CampaignId
+    name: str
+    task: Digest
+    task_name: str
+    kernel_path: str
+    toolchain: str
+    target: str
+    flags: tuple[str, ...]
+    build_limits: Limits
+    run_limits: Limits
+    plan: MeasurementPlan
+    baseline: str
+    """``reference`` or ``initial``: what fitness is measured against."""
+    target_speedup: float
+    generator: str
+    models: tuple[str, ...]
+    budget_candidates: int
+    budget_ns: Span
+    seed: int
+    secret: bytes
+    """Never leaves the daemon: the seeds of all run jobs derive from it."""
+    in_flight: int
+    emitter: EmitterPolicy
+    idempotency_key: str
+    submitted_at: str
+    """RFC 3339 wall time, for people."""
+    simulated: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """One kernel source with where it came from and what became of it."""
+
+    id: CandidateId
+    ordinal: int
+    operator: Operator
+    parent: CandidateId | None
+    parent_source: str
+    """Hex SHA-256 of the parent's kernel text, or ``nothing``."""
+    inspirations: tuple[CandidateId, ...]
+    nth: int
+    """How often (parent_source, operator) was answered before."""
+    generation: int
+    repair_depth: int
+    state: CandidateState = CandidateState.DRAFTING
+    outcome: str = ""
+    """Verdict code when judged, reason when discarded, empty while in flight."""
+    text: str = ""
+    model: str = ""
+    source: str = ""
+    """Hex SHA-256 of the kernel text; empty until an answer was taken."""
+    normal: str = ""
+    """Hex SHA-256 of the source without comments and spacing: equal normal forms are duplicates."""
+    cell: Cell | None = None
+    artifact: Digest | None = None
+    fitness: float | None = None
+    speedups: tuple[Speedup, ...] = ()
+    input_tokens: int = 0
+    output_tokens: int = 0
+    worker: str = ""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it still needs something."""
+        return self.state not in (CandidateState.JUDGED, CandidateState.DISCARDED)
+
+    @property
+    def counts(self) -> bool:
+        """Whether it is charged to the budget: an answer was got, or is still waited for."""
+        return self.outcome not in (DiscardReason.NO_RECORDING, DiscardReason.CANCELLED)
+
+    def speedup(self, baseline: str) -> Speedup | None:
+        """Its speedup over one baseline."""
+        return next((speed for speed in self.speedups if speed.baseline == baseline), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CampaignRecord:
+    """The row of a campaign: what changes about it."""
+
+    id: CampaignId
+    state: CampaignState
+    reason: str = ""
+    best: CandidateId | None = None
+    final_speedups: tuple[Speedup, ...] = ()
+    verify_note: str = ""
+    verifications: int = 0
+    active_ns: Span = 0
+    incidents: int = 0
+
+
+def build_job(spec: CampaignSpec, candidate: Candidate, source: str) -> Job:
+    """The build job of a candidate. Derived from rows alone, so that a restart makes the same job."""
+    return Job(
+        id=job_id(candidate.id, BUILD),
+        campaign=spec.id,
+        spec=JobSpec(
+            work=BuildSpec(
+                task=spec.task,
+                source=source,
+                kernel_path=spec.kernel_path,
+                toolchain=spec.toolchain,
+                target=spec.target,
+                flags=spec.flags,
+            ),
+            limits=spec.build_limits,
+        ),
+    )
+
+
+def run_job(
+    spec: CampaignSpec, candidate: CandidateId, artifact: Digest, initial: Digest | None, purpose: str
+) -> Job:
+    """The run job of a candidate (``run``), or the fresh measurement of a winner (``verify``).
+
+    The seed derives from the campaign's secret and the job, so it exists only after the candidate does,
+    differs between jobs, and is the same after a restart.
+    """
+    job = job_id(candidate, purpose)
+    return Job(
+        id=job,
+        campaign=spec.id,
+        spec=JobSpec(
+            work=RunSpec(
+                task=spec.task,
+                artifact=artifact,
+                initial_artifact=initial,
+                toolchain=spec.toolchain,
+                target=spec.target,
+                seed=hashlib.sha256(spec.secret + b"\0run\0" + job.encode()).digest(),
+                plan=spec.plan,
+            ),
+            limits=spec.run_limits,
+        ),
+    )
+
+
+def run_result_of(report: Report) -> RunResult | None:
+    """Measurements of a report."""
+    return report.detail if isinstance(report.detail, RunResult) else None
+
+
+def is_built(verdict: Verdict, report: Report) -> bool:
+    """Whether a build left an artifact."""
+    return (
+        verdict.code is VerdictCode.OK
+        and isinstance(report.detail, BuildResult)
+        and report.detail.artifact is not None
+    )

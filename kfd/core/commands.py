@@ -1,0 +1,165 @@
+"""Everything that the engine can ask for. Imperatives; nothing is visible before its batch is durable."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from kfd.base.failure import CallerError
+from kfd.base.ids import CampaignId, CandidateId
+from kfd.base.work import Report
+from kfd.core.campaign.state import CampaignRecord, CampaignSpec, Candidate
+from kfd.core.fleet.model import CallId, Fact, Reply, SaveJob
+from kfd.core.search.archive import Cell
+from kfd.core.search.emitter import Operator
+
+__all__ = [
+    "Command",
+    "CreateCampaign",
+    "DemoteCandidate",
+    "DraftRequest",
+    "Packed",
+    "Refuse",
+    "ReplyTo",
+    "SaveCampaign",
+    "SaveCandidate",
+    "SaveElite",
+    "SaveReport",
+    "SaveText",
+    "StartDraft",
+    "StopDraft",
+    "TextKind",
+]
+
+TextKind: TypeAlias = str
+"""``source``, ``prompt`` or ``answer``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Packed:
+    """A text, compressed by whoever had it; the core only passes it on."""
+
+    kind: TextKind
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateCampaign:
+    """Write a new campaign's row."""
+
+    spec: CampaignSpec
+    record: CampaignRecord
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SaveCampaign:
+    """Write what changed about a campaign."""
+
+    record: CampaignRecord
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SaveCandidate:
+    """Write a candidate's row."""
+
+    campaign: CampaignId
+    candidate: Candidate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SaveElite:
+    """Write who owns a cell."""
+
+    campaign: CampaignId
+    cell: Cell
+    candidate: CandidateId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DemoteCandidate:
+    """A winner did not stand up to a fresh measurement: its verdict becomes ``suspect``, its cell is free."""
+
+    campaign: CampaignId
+    candidate: CandidateId
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SaveText:
+    """Keep a text of a candidate."""
+
+    candidate: CandidateId
+    text: Packed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SaveReport:
+    """Keep the evidence of a settled job."""
+
+    job: str
+    candidate: CandidateId
+    report: Report
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DraftRequest:
+    """What a drafter needs to ask a generator; texts are read from the store."""
+
+    campaign: CampaignSpec
+    candidate: CandidateId
+    ordinal: int
+    operator: Operator
+    parent: CandidateId | None
+    parent_source: str
+    nth: int
+    inspirations: tuple[CandidateId, ...]
+    best: CandidateId | None
+    model_choice: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartDraft:
+    """Ask the generator. Ends as DraftArrived, DraftRejected, DraftMissed or DraftFaulted."""
+
+    request: DraftRequest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopDraft:
+    """Stop asking; the answer is no longer wanted."""
+
+    candidate: CandidateId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplyTo:
+    """Answer a waiting caller with plain data."""
+
+    call: CallId
+    value: object
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refuse:
+    """Refuse a waiting caller."""
+
+    call: CallId
+    error: CallerError
+
+
+Command: TypeAlias = (
+    CreateCampaign
+    | SaveCampaign
+    | SaveCandidate
+    | SaveElite
+    | DemoteCandidate
+    | SaveText
+    | SaveReport
+    | SaveJob
+    | Fact
+    | StartDraft
+    | StopDraft
+    | Reply
+    | ReplyTo
+    | Refuse
+)

@@ -1,0 +1,122 @@
+"""What people see of the fleet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kfd.base.ids import JobId
+from kfd.base.instant import Instant, Span
+from kfd.base.work import Requirement, SlotKind
+from kfd.core.fleet.leases import Leases
+from kfd.core.fleet.model import FleetPolicy, QueueClass, QueueView, SlotOffer, WorkerSeen
+from kfd.core.fleet.state import Agent, Key, Phase, Slot
+
+__all__ = ["queue", "reasons", "workers"]
+
+_REASONS = 20
+"""Lines of explanation that one answer holds."""
+
+
+def workers(agents: Iterable[Agent], policy: FleetPolicy, now: Instant) -> list[WorkerSeen]:
+    """Read model of every worker, by name."""
+    return [_worker(agent, now) for agent in sorted(agents, key=lambda agent: agent.worker)]
+
+
+def _worker(agent: Agent, now: Instant) -> WorkerSeen:
+    if agent.session is None or not agent.live:
+        state, reason = "down", agent.reason
+    elif agent.drained is not None:
+        state, reason = "draining", agent.drained
+    else:
+        state, reason = "up", ""
+    return WorkerSeen(
+        worker=agent.worker,
+        state=state,
+        reason=reason,
+        agent_version=agent.version,
+        last_seen=now - agent.last_seen,
+        slots=tuple(_slot(slot, now) for slot in agent.slots.values()),
+        toolchains=agent.toolchains,
+        settled=agent.settled,
+    )
+
+
+def _slot(slot: Slot, now: Instant) -> tuple[SlotOffer, str, JobId | None, Span, str, str]:
+    job = slot.entry.job.id if slot.entry is not None else None
+    why = slot.health.aside or slot.why
+    if not slot.agent.live:
+        state = "down"
+    elif job is not None:
+        state = "running" if slot.phase is Phase.ACTIVE else "offered"
+    elif slot.call is None and not slot.agent.parked:
+        state, why = "down", why or "disconnected"
+    elif slot.health.aside or not slot.accepting:
+        state, why = "not_ready", why or "not accepting"
+    else:
+        state = "idle"
+    return slot.offer, state, job, max(0, now - slot.since), why, slot.stage
+
+
+def queue(leases: Leases, halted: str, now: Instant) -> QueueView:
+    """Read model of the queue. Costs as much as there are kinds of waiting jobs, not as there are jobs."""
+    placement = leases.placement
+    sizes: dict[Key, int] = {}
+    for key, ring in placement.lines.items():
+        sizes[key] = sizes.get(key, 0) + sum(len(line.jobs) for line in ring.values())
+    for key, buckets in placement.retries.items():
+        sizes[key] = sizes.get(key, 0) + sum(len(bucket) for bucket in buckets.values())
+    queued = placement.queued
+    builds, runs = len(queued[SlotKind.BUILD]), len(queued[SlotKind.RUN])
+    oldest = min((next(iter(waits.values())) for waits in queued.values() if waits), default=now)
+    return QueueView(
+        queued_builds=builds,
+        queued_runs=runs,
+        leased=len(leases.entries) - builds - runs,
+        oldest_queued=max(0, now - oldest),
+        classes=tuple(
+            QueueClass(
+                kind=key[0],
+                toolchain=key[1],
+                target=key[2],
+                device_name=key[3] or "",
+                queued=size,
+                served=key in placement.serving,
+            )
+            for key, size in sizes.items()
+        ),
+        halted=halted,
+    )
+
+
+def reasons(agents: Iterable[Agent], requirement: Requirement) -> list[str]:
+    """Why no slot serves a requirement: the first mismatch of each worker, for people."""
+    lines: dict[str, None] = {}
+    for agent in agents:
+        lines[f"worker {agent.worker}: {_mismatch(agent, requirement)}"] = None
+        if len(lines) > _REASONS:
+            break
+    if not lines:
+        return ["no worker has registered: start one with `kfd-worker run`"]
+    told = list(lines)
+    return [*told[:_REASONS], "and more"] if len(told) > _REASONS else told
+
+
+def _mismatch(agent: Agent, requirement: Requirement) -> str:
+    slots = [slot for slot in agent.slots.values() if slot.offer.kind is requirement.kind]
+    toolchain = next((offer for offer in agent.toolchains if offer.name == requirement.toolchain), None)
+    if agent.session is None or not agent.live:
+        return f"is down ({agent.reason})"
+    if agent.drained is not None:
+        return f"is drained ({agent.drained})"
+    if not slots:
+        return f"has no {requirement.kind.value} slot"
+    if toolchain is None:
+        has = ", ".join(offer.name for offer in agent.toolchains) or "none"
+        return f"has no toolchain {requirement.toolchain} (it has {has})"
+    if requirement.target not in {t for o in agent.toolchains if o.name == toolchain.name for t in o.targets}:
+        serves = ", ".join(toolchain.targets)
+        return f"toolchain {toolchain.name} does not serve {requirement.target} (it serves {serves})"
+    aside = next((slot for slot in slots if slot.health.aside), None)
+    if aside is not None:
+        return f"slot {aside.name} is set aside ({aside.health.aside})"
+    return f"its {requirement.kind.value} slots do not serve {requirement.target} yet"

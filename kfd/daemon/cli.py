@@ -1,0 +1,91 @@
+"""``kfd``: the daemon's command line."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from kfd.base.failure import BadInput, CallerError, WrongState
+from kfd.base.version import VERSION
+
+__all__ = ["main"]
+
+EXIT_USAGE, EXIT_HELD = 2, 3
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(VERSION, prog_name="kfd")
+def main() -> None:
+    """The kfd daemon: makes GPU kernels faster by evolution."""
+
+
+@main.command()
+@click.option(
+    "--config", "config_path", type=click.Path(path_type=Path), help="TOML file with the configuration."
+)
+@click.option(
+    "--state-dir",
+    type=click.Path(path_type=Path),
+    help="State folder; default $KFD_STATE_DIR or ~/.local/state/kfd.",
+)
+@click.option("--listen", help="HOST:PORT on loopback; port 0 takes a free one.")
+@click.option("--with-worker", is_flag=True, help="Start an agent on this machine as a child.")
+@click.option(
+    "--accept-unsandboxed", is_flag=True, help="Let the embedded agent run kernels without a sandbox."
+)
+def serve(
+    config_path: Path | None,
+    state_dir: Path | None,
+    listen: str | None,
+    with_worker: bool,
+    accept_unsandboxed: bool,
+) -> None:
+    """Serve campaigns until stopped (SIGTERM or Ctrl-C)."""
+    try:
+        import asyncio  # noqa: PLC0415 - --version and --help stay quick
+
+        import uvloop  # noqa: PLC0415
+
+        from kfd.daemon.config import load_config  # noqa: PLC0415
+        from kfd.daemon.config import state_dir as state_dir_of  # noqa: PLC0415
+        from kfd.daemon.lifespan import serve as run  # noqa: PLC0415
+        from kfd.daemon.state import StateFolder  # noqa: PLC0415
+        from kfd.daemon.telemetry import configure_logging  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        _fail(f"the daemon's packages are missing ({error.name})", "pip install 'kfd[daemon]'", EXIT_USAGE)
+    try:
+        config = load_config(config_path)
+        changed = {}
+        if listen is not None:
+            changed["listen"] = listen
+        if state_dir is not None:
+            changed["state_dir"] = str(state_dir)
+        data = config.model_dump(mode="json")
+        data["server"].update(changed)
+        data["worker"]["accept_unsandboxed"] |= accept_unsandboxed
+        config = type(config).model_validate(data)
+        configure_logging(config.log.format, config.log.level)
+        state = StateFolder(state_dir_of(config))
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(run(config, state, with_worker=with_worker))
+    except WrongState as error:
+        _fail(str(error), error.mend, EXIT_HELD)
+    except BadInput as error:
+        _fail(str(error), error.mend, EXIT_USAGE)
+    except CallerError as error:
+        _fail(str(error), error.mend, 1)
+    except ValueError as error:
+        _fail(str(error), "see kfd serve --help", EXIT_USAGE)
+
+
+def _fail(text: str, mend: str, code: int) -> None:
+    click.echo(f"kfd: {text}", err=True)
+    if mend:
+        click.echo(f"  next: {mend}", err=True)
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    main()

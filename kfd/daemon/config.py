@@ -1,0 +1,196 @@
+"""The daemon's configuration: TOML, every key documented here, unknown keys refused with the nearest known one."""
+
+from __future__ import annotations
+
+import difflib
+import ipaddress
+import os
+import tomllib
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from kfd.base.failure import BadInput
+from kfd.base.instant import SECOND
+from kfd.base.work import MeasurementPlan
+from kfd.core.search.emitter import EmitterPolicy
+from kfd.core.search.selection import SelectionWeights
+from kfd.llm.config import LlmConfig
+
+__all__ = ["Config", "load_config", "state_dir"]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class ServerConfig(_Section):
+    """Where the daemon listens and keeps its state."""
+
+    listen: str = Field(
+        "127.0.0.1:7440", description="Address and port; loopback only. Port 0 takes a free one."
+    )
+    state_dir: Path | None = Field(
+        None, description="State folder; default $KFD_STATE_DIR or ~/.local/state/kfd."
+    )
+    stop_seconds: float = Field(8.0, gt=0, le=60, description="How long an orderly stop may take.")
+
+    @field_validator("listen")
+    @classmethod
+    def _loopback(cls, value: str) -> str:
+        host, colon, port = value.rpartition(":")
+        if not colon or not port.isdecimal() or int(port) > 65535:
+            raise ValueError("listen is HOST:PORT")
+        name = host.strip("[]")
+        try:
+            is_loopback = name == "localhost" or ipaddress.ip_address(name).is_loopback
+        except ValueError as error:
+            raise ValueError(f"{host} is not an IP address") from error
+        if not is_loopback:
+            raise ValueError(
+                f"{host} is not a loopback address; without TLS the daemon listens on loopback only"
+            )
+        return value
+
+
+class LogConfig(_Section):
+    """How the daemon logs."""
+
+    format: Literal["auto", "console", "json"] = Field(
+        "auto", description="auto: console on a terminal, else json."
+    )
+    level: Literal["debug", "info", "warning", "error"] = Field(
+        "info", description="Least severe level shown."
+    )
+
+
+class DiskConfig(_Section):
+    """When the disk is too full for new work."""
+
+    floor_mb: int = Field(
+        256, ge=0, description="Free MiB under the state folder below which no new work begins."
+    )
+
+
+class SearchConfig(_Section):
+    """Shares of operators and parent strategies."""
+
+    rewrite: float = Field(0.6, ge=0, description="Share of whole rewrites.")
+    patch: float = Field(0.4, ge=0, description="Share of SEARCH/REPLACE patches.")
+    repair_depth: int = Field(
+        2, ge=0, le=10, description="Repairs in a row on one line of failures; 0: none."
+    )
+    inspirations: int = Field(2, ge=0, le=8, description="Other elites shown in a prompt.")
+    parent_uniform: float = Field(0.4, ge=0, description="Share of parents drawn uniformly over cells.")
+    parent_fitness: float = Field(0.6, ge=0, description="Share of parents drawn in proportion to fitness.")
+
+    def policy(self) -> EmitterPolicy:
+        """As the core wants it. Raises ValueError."""
+        return EmitterPolicy(
+            rewrite=self.rewrite,
+            patch=self.patch,
+            repair_depth=self.repair_depth,
+            inspirations=self.inspirations,
+            selection=SelectionWeights(uniform=self.parent_uniform, fitness=self.parent_fitness),
+        )
+
+
+class MeasureConfig(_Section):
+    """How long candidates are measured."""
+
+    min_rounds: int = Field(8, ge=3, le=1000, description="Fewest rounds.")
+    max_rounds: int = Field(40, ge=3, le=10_000, description="Most rounds.")
+    target_half_width: float = Field(
+        0.02, gt=0, lt=1, description="Stop when the interval's half-width is below."
+    )
+    max_seconds: float = Field(10.0, gt=0, le=600, description="Longest measurement of one candidate.")
+
+    def plan(self) -> MeasurementPlan:
+        """As the wire wants it."""
+        return MeasurementPlan(
+            min_rounds=self.min_rounds,
+            max_rounds=max(self.min_rounds, self.max_rounds),
+            target_half_width=self.target_half_width,
+            max_ns=round(self.max_seconds * SECOND),
+        )
+
+
+class CampaignConfig(_Section):
+    """Defaults of campaigns."""
+
+    in_flight: int = Field(4, ge=1, le=256, description="Candidates in flight per campaign.")
+    search: SearchConfig = SearchConfig()
+    measure: MeasureConfig = MeasureConfig()
+
+
+class WorkerConfig(_Section):
+    """The embedded agent of ``kfd serve --with-worker``."""
+
+    build_lanes: int = Field(0, ge=0, le=256, description="Build lanes; 0 lets the agent choose.")
+    executor: Literal["real", "simulated"] = Field(
+        "real", description="simulated: no kernel is built or run."
+    )
+    accept_unsandboxed: bool = Field(
+        False, description="Run kernels without a sandbox; they can harm this machine."
+    )
+
+
+class Config(_Section):
+    """All of it."""
+
+    server: ServerConfig = ServerConfig()
+    log: LogConfig = LogConfig()
+    disk: DiskConfig = DiskConfig()
+    campaign: CampaignConfig = CampaignConfig()
+    worker: WorkerConfig = WorkerConfig()
+    llm: LlmConfig = LlmConfig()
+
+
+def load_config(path: Path | None) -> Config:
+    """Read a file (or the defaults). Raises BadInput naming file, key and what to do."""
+    if path is None:
+        return Config()
+    try:
+        text = path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(
+            f"cannot be read: {error}", file=str(path), mend="name a readable TOML file"
+        ) from error
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise BadInput(f"is not TOML: {error}", file=str(path), mend="mend the syntax") from error
+    try:
+        config = Config.model_validate(data)
+        config.campaign.search.policy()
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        key = ".".join(str(part) for part in first["loc"])
+        if first["type"] == "extra_forbidden":
+            raise BadInput(f"unknown key {key}", file=str(path), mend=_suggest(first["loc"])) from error
+        raise BadInput(f"{key}: {first['msg']}", file=str(path), mend=f"correct {key}") from error
+    except ValueError as error:
+        raise BadInput(f"campaign.search: {error}", file=str(path), mend="correct the shares") from error
+    return config
+
+
+def _suggest(loc: tuple[int | str, ...]) -> str:
+    model: Any = Config
+    for part in loc[:-1]:
+        if isinstance(part, int):
+            continue
+        annotation = model.model_fields[part].annotation
+        arguments = getattr(annotation, "__args__", None)
+        model = arguments[0] if arguments else annotation
+    known = sorted(model.model_fields)
+    near = difflib.get_close_matches(str(loc[-1]), known, n=1, cutoff=0.5)
+    return f"did you mean {near[0]}?" if near else f"keys here: {', '.join(known)}"
+
+
+def state_dir(config: Config) -> Path:
+    """The state folder: configured, from the environment, or the user's own."""
+    if config.server.state_dir is not None:
+        return config.server.state_dir.expanduser()
+    named = os.environ.get("KFD_STATE_DIR")
+    return Path(named) if named else Path.home() / ".local" / "state" / "kfd"

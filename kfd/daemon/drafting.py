@@ -1,0 +1,297 @@
+"""Drafts: from the engine's request to a question, an answer, and what the answer is worth.
+
+Every started draft ends with exactly one event, whatever the generator, the parser or a bug does; a stopped one
+ends with none. Texts are rendered, parsed and compressed in threads, so that the loop stays free.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import structlog
+
+from kfd.base.digest import Digest
+from kfd.base.failure import NotFound
+from kfd.base.ids import CampaignId, CandidateId
+from kfd.base.instant import SECOND
+from kfd.base.work import BuildResult, RunResult
+from kfd.core.commands import DraftRequest, Packed
+from kfd.core.events import DraftArrived, Drafted, DraftEvent, DraftFaulted, DraftMissed, DraftRejected
+from kfd.core.views import CandidateView
+from kfd.llm.port import Answer, Ask, Generator, Miss, ProviderFault
+from kfd.prompting import answers, features, render
+from kfd.prompting.render import Exemplar, PromptRequest
+from kfd.store.rows import pack
+from kfd.tasks import Task, load
+from kfd.tasks.spec import KernelFile, TaskSpec
+
+__all__ = ["Drafter", "Texts"]
+
+FAULT_RETRY = 30 * SECOND
+"""When a draft is tried again after a fault of ours."""
+
+CACHED_TASKS = 32
+CACHED_EXEMPLARS = 2_000
+
+
+class Texts(Protocol):
+    """What the drafter reads from the store."""
+
+    async def candidate(self, candidate: CandidateId) -> CandidateView:
+        """A candidate with its evidence."""
+        ...
+
+    async def text(self, candidate: CandidateId, kind: str) -> str | None:
+        """Its source."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    system: str
+    user: str
+    kernel: KernelFile
+    prompt: Packed
+
+
+class Drafter:
+    """Runs drafts. ``post`` takes the event that each ends with."""
+
+    def __init__(
+        self,
+        generators: Mapping[str, Generator],
+        texts: Texts,
+        archive_of: Callable[[Digest], Awaitable[bytes]],
+        post: Callable[[DraftEvent], None],
+    ) -> None:
+        self._generators = generators
+        self._texts = texts
+        self._archive_of = archive_of
+        self._post = post
+        self._running: dict[str, asyncio.Task[None]] = {}
+        self._tasks: OrderedDict[Digest, Task] = OrderedDict()
+        self._files: dict[CampaignId, Mapping[str, bytes]] = {}
+        self._exemplars: OrderedDict[CandidateId, Exemplar] = OrderedDict()
+        self._log = structlog.get_logger("kfd.drafts")
+
+    def files_of(self, campaign: CampaignId) -> Mapping[str, bytes]:
+        """Files of a campaign's task, for the recorded generator."""
+        return self._files.get(campaign, {})
+
+    @property
+    def running(self) -> int:
+        """Drafts in flight."""
+        return len(self._running)
+
+    def start_draft(self, request: DraftRequest) -> None:
+        """Start one draft; a second start of the same candidate changes nothing."""
+        if request.candidate in self._running:
+            return
+        task = asyncio.get_running_loop().create_task(self._draft(request), name=f"draft {request.candidate}")
+        self._running[request.candidate] = task
+        task.add_done_callback(lambda _: self._running.pop(request.candidate, None))
+
+    def stop_draft(self, candidate: str) -> None:
+        """Stop one draft; it posts nothing any more."""
+        task = self._running.pop(candidate, None)
+        if task is not None:
+            task.cancel()
+
+    async def close(self) -> None:
+        """Stop all drafts and release the generators."""
+        tasks = list(self._running.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for generator in self._generators.values():
+            await generator.close()
+
+    # ---- one draft ------------------------------------------------------------------------------------
+
+    async def _draft(self, request: DraftRequest) -> None:
+        try:
+            event = await self._outcome(request)
+        except ProviderFault as fault:
+            event = DraftFaulted(
+                candidate=request.candidate,
+                kind=fault.kind,
+                text=fault.text,
+                retry_after=fault.retry_after_ns,
+            )
+        except Exception as error:  # noqa: BLE001 - the effect's boundary: every start ends as an event
+            self._log.error("draft.broken", candidate=request.candidate, exc_info=error)
+            event = DraftFaulted(
+                candidate=request.candidate, kind="internal", text=repr(error)[:500], retry_after=FAULT_RETRY
+            )
+        self._running.pop(request.candidate, None)
+        self._post(event)
+
+    async def _outcome(self, request: DraftRequest) -> DraftEvent:
+        spec = request.campaign
+        generator = self._generators.get(spec.generator)
+        if generator is None:
+            text = f"the daemon's configuration no longer has the generator {spec.generator}"
+            raise ProviderFault("credentials", text, retry_after_ns=None)
+        task = await self._task(spec.task)
+        self._files[spec.id] = task.files
+        prepared = await self._prepare(request, task.spec)
+        reply = await generator.answer(
+            Ask(
+                campaign=spec.id,
+                candidate=request.candidate,
+                operator=request.operator.value,
+                parent=request.parent_source,
+                nth=request.nth,
+                system=prepared.system,
+                user=prepared.user,
+                model=spec.models[int(request.model_choice * len(spec.models))] if spec.models else "",
+                choice=request.model_choice,
+            )
+        )
+        if isinstance(reply, Miss):
+            return DraftMissed(candidate=request.candidate, text=reply.text)
+        return await asyncio.to_thread(_judge_answer, request, prepared, reply, task.spec)
+
+    async def _prepare(self, request: DraftRequest, spec: TaskSpec) -> _Prepared:
+        parent = await self._exemplar(request.parent, spec) if request.parent is not None else None
+        best = None
+        if request.best is not None and request.best != request.parent:
+            best = await self._exemplar(request.best, spec)
+        others = [
+            await self._exemplar(other, spec)
+            for other in request.inspirations
+            if other not in (request.parent, request.best)
+        ]
+        prompt_request = PromptRequest(
+            spec=spec,
+            operator=request.operator.value,
+            parent=parent,
+            best=best,
+            inspirations=tuple(others),
+            hints=(),
+            device=(("target", request.campaign.target),),
+        )
+        kernel = parent.kernel if parent is not None else spec.kernel
+        return await asyncio.to_thread(_render, prompt_request, kernel)
+
+    async def _task(self, digest: Digest) -> Task:
+        task = self._tasks.get(digest)
+        if task is None:
+            archive = await self._archive_of(digest)
+            task = await asyncio.to_thread(load, archive)
+            self._tasks[digest] = task
+            if len(self._tasks) > CACHED_TASKS:
+                self._tasks.popitem(last=False)
+        self._tasks.move_to_end(digest)
+        return task
+
+    async def _exemplar(self, candidate: CandidateId, spec: TaskSpec) -> Exemplar:
+        found = self._exemplars.get(candidate)
+        if found is None:
+            view = await self._texts.candidate(candidate)
+            text = await self._texts.text(candidate, "source")
+            if text is None:
+                raise NotFound(f"the source of {candidate} is missing")
+            found = _exemplar(view, text, spec)
+            self._exemplars[candidate] = found
+            if len(self._exemplars) > CACHED_EXEMPLARS:
+                self._exemplars.popitem(last=False)
+        self._exemplars.move_to_end(candidate)
+        return found
+
+
+def _render(request: PromptRequest, kernel: KernelFile) -> _Prepared:
+    prompt = render.prompt(request)
+    packed = pack("prompt", f"{prompt.system}\n\n{prompt.user}")
+    return _Prepared(prompt.system, prompt.user, kernel, packed)
+
+
+def _judge_answer(request: DraftRequest, prepared: _Prepared, answer: Answer, spec: TaskSpec) -> DraftEvent:
+    """What an answer is worth: a kernel, or the reason why there is none."""
+    parsed = answers.parse(
+        answer.text, answer.finish_reason, request.operator.value, prepared.kernel, spec.entry
+    )
+    texts = (prepared.prompt, pack("answer", answer.text))
+    usage = answer.usage
+    if isinstance(parsed, answers.Rejected):
+        return DraftRejected(
+            candidate=request.candidate,
+            reason=parsed.reason.value,
+            detail=parsed.detail,
+            model=answer.model,
+            input_tokens=usage.input_tokens or 0,
+            output_tokens=usage.output_tokens or 0,
+            texts=texts,
+        )
+    text = parsed.kernel.text
+    return DraftArrived(
+        candidate=request.candidate,
+        drafted=Drafted(
+            source=hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest(),
+            kernel_text=text,
+            normal=features.normal_form(text).hash,
+            cell=features.behaviour(text, request.campaign.toolchain),
+        ),
+        model=answer.model,
+        input_tokens=usage.input_tokens or 0,
+        output_tokens=usage.output_tokens or 0,
+        texts=(*texts, pack("source", text)),
+    )
+
+
+def _exemplar(view: CandidateView, text: str, spec: TaskSpec) -> Exemplar:
+    """A judged candidate as the prompt shows it."""
+    candidate = view.candidate
+    diagnostics: tuple[str, ...] = ()
+    cases: tuple[str, ...] = ()
+    detail = view.report.detail if view.report is not None else None
+    if isinstance(detail, BuildResult):
+        diagnostics = tuple(f"{d.file}:{d.line}: {d.severity}: {d.text}" for d in detail.diagnostics)
+    if isinstance(detail, RunResult):
+        cases = tuple(
+            f"{case.case}: {'ok' if case.passed else 'wrong'}, relative L2 error {case.relative_l2:.3g}"
+            f"{', ' + case.detail if case.detail else ''}"
+            for case in detail.cases
+        )
+    return Exemplar(
+        candidate=candidate.id,
+        kernel=_kernel_of(text, spec.kernel),
+        outcome=candidate.outcome,
+        text=candidate.text,
+        diagnostics=diagnostics,
+        cases=cases,
+        speeds=tuple(
+            f"{speed.value:.3f}x against {speed.baseline} [{speed.low:.3f}, {speed.high:.3f}], {speed.rounds} rounds; "
+            f"worst case {speed.worst_case} {speed.worst_value:.3f}x"
+            for speed in candidate.speedups
+        ),
+        cell=candidate.cell,
+    )
+
+
+def _kernel_of(text: str, frame: KernelFile) -> KernelFile:
+    """A candidate's file with its blocks found again: what lies outside the blocks never changes.
+
+    Raises ValueError when it did.
+    """
+    contents: list[str] = []
+    at = 0
+    for index, block in enumerate(frame.blocks):
+        before = frame.text[frame.blocks[index - 1].end if index else 0 : block.start]
+        if text[at : at + len(before)] != before:
+            raise ValueError("the text outside the EVOLVE blocks differs from the task's")
+        at += len(before)
+        is_last = index == len(frame.blocks) - 1
+        after = frame.text[block.end :] if is_last else frame.text[block.end : frame.blocks[index + 1].start]
+        end = len(text) - len(after) if is_last else text.index(after, at)
+        contents.append(text[at:end])
+        at = end
+    kernel = frame.with_contents(tuple(contents))
+    if kernel.text != text:
+        raise ValueError("the text outside the EVOLVE blocks differs from the task's")
+    return kernel

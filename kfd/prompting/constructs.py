@@ -1,0 +1,407 @@
+"""Constructs of a C++ source that can run, found in its syntax tree.
+
+Nodes are compared by their byte ranges and read from a bounded stretch of the source; nothing asks a node
+for its parent, which costs time in the size of the tree. So a hostile source is as cheap as an honest one of
+its length.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+
+import tree_sitter_cpp
+from tree_sitter import Language, Node, Parser, Query, QueryCursor
+
+from kfd.prompting import lexing
+
+__all__ = ["Constructs", "constructs"]
+
+_MAX_BYTES = 128 << 10
+_MAX_NODES = 4000
+_MAX_LOOPS = 300
+_MAX_FUNCTIONS = 300
+_STRETCH = 1000
+
+_QUERY = """
+(call_expression) @call
+(for_statement) @for
+(preproc_call) @pragma
+(preproc_def) @macro
+(preproc_function_def) @macro
+(attribute_specifier) @attribute
+(type_identifier) @type
+(template_type) @type
+(qualified_identifier) @qualified
+(assignment_expression) @assign
+(binary_expression operator: "/") @division
+(declaration declarator: (array_declarator)) @array
+(declaration
+  declarator: (init_declarator declarator: (array_declarator) value: (initializer_list) @initial)) @array
+(function_definition) @function
+(linkage_specification) @linkage
+(if_statement) @if
+(preproc_if) @preproc_if
+"""
+
+
+@dataclass(slots=True)
+class Constructs:
+    """What was found. Counts unless said otherwise."""
+
+    calls: list[str] = field(default_factory=list)
+    """Names of called functions, as written, without template arguments."""
+    types: list[str] = field(default_factory=list)
+    qualified: list[str] = field(default_factory=list)
+    pragmas: list[tuple[str, ...]] = field(default_factory=list)
+    """Words of each pragma."""
+    vector_types: bool = False
+    blocked_loops: int = 0
+    nested_blocks: bool = False
+    buffers: int = 0
+    """Arrays inside functions that are not constant tables."""
+    tables: int = 0
+    rescaled: int = 0
+    """Accumulators that are rescaled while they grow, as in an online softmax."""
+    horner: int = 0
+    """Steps of a polynomial with constant coefficients."""
+    bit_casts: int = 0
+    fused_loops: int = 0
+    reciprocals: int = 0
+    recursive: bool = False
+
+    def names(self) -> Iterator[str]:
+        """Calls, types and qualified names."""
+        yield from self.calls
+        yield from self.types
+        yield from self.qualified
+
+
+@cache
+def _grammar() -> tuple[Parser, Query]:
+    language = Language(tree_sitter_cpp.language())
+    return Parser(language), Query(language, _QUERY)
+
+
+def constructs(text: str) -> Constructs:
+    """Constructs in the parts of a source that can run; of a very long source, in its first 128 KiB."""
+    source = text.encode("utf-8", "replace")[:_MAX_BYTES]
+    parser, query = _grammar()
+    captures = QueryCursor(query).captures(parser.parse(source).root_node)
+    return _Reader(source, captures).read()
+
+
+class _Ranges:
+    """Byte ranges, joined where they overlap, asked by bisection."""
+
+    def __init__(self, ranges: Iterable[tuple[int, int]]) -> None:
+        self._starts: list[int] = []
+        self._ends: list[int] = []
+        for start, end in sorted(ranges):
+            if self._ends and start <= self._ends[-1]:
+                self._ends[-1] = max(self._ends[-1], end)
+            else:
+                self._starts.append(start)
+                self._ends.append(end)
+
+    def holds(self, byte: int) -> bool:
+        at = bisect_right(self._starts, byte) - 1
+        return at >= 0 and byte < self._ends[at]
+
+    def blank(self, source: bytes) -> bytes:
+        """The source with these ranges blanked."""
+        rest = bytearray(source)
+        for start, end in zip(self._starts, self._ends, strict=True):
+            rest[start:end] = b" " * (end - start)
+        return bytes(rest)
+
+
+class _Reader:
+    """One source and the nodes of interest in it."""
+
+    def __init__(self, source: bytes, captures: Mapping[str, list[Node]]) -> None:
+        self._source = source
+        self._captures = captures
+        self._found = Constructs()
+        self._dead = _Ranges(self._dead_ranges())
+
+    def read(self) -> Constructs:
+        found = self._found
+        calls = [(node, self._name(node)) for node in self._live("call")]
+        found.calls = [name for _, name in calls]
+        found.types = [self._plain(node) for node in self._live("type")]
+        found.qualified = [self._plain(node) for node in self._live("qualified")]
+        found.pragmas = [self._pragma(node) for node in self._live("pragma")]
+        found.vector_types = any(
+            re.search(rb"\b(?:__)?(?:ext_)?(?:vector_size|vector_type)(?:__)?\b", self._text(node))
+            for node in self._live("attribute")
+        )
+        for node, name in calls:
+            self._read_call(node, name)
+        self._read_macros()
+        self._read_arrays()
+        self._read_loops(self._live("for")[:_MAX_LOOPS])
+        for node in self._live("assign"):
+            self._read_assignment(node)
+        found.reciprocals = sum(self._is_one(node) for node in self._live("division"))
+        found.recursive = any(
+            self._calls_itself(node, calls) for node in self._live("function")[:_MAX_FUNCTIONS]
+        )
+        return found
+
+    def _live(self, name: str) -> list[Node]:
+        return [
+            node
+            for node in self._captures.get(name, ())[:_MAX_NODES]
+            if not self._dead.holds(node.start_byte)
+        ]
+
+    def _text(self, node: Node | None, limit: int = _STRETCH) -> bytes:
+        if node is None:
+            return b""
+        return self._source[node.start_byte : min(node.end_byte, node.start_byte + limit)]
+
+    def _plain(self, node: Node | None) -> str:
+        text = self._text(node, 200).decode("utf-8", "replace")
+        return re.sub(r"\s|<.*", "", text, flags=re.S)
+
+    def _name(self, call: Node) -> str:
+        return self._plain(call.child_by_field_name("function"))
+
+    # ---- what cannot run
+
+    def _dead_ranges(self) -> list[tuple[int, int]]:
+        ranges: list[tuple[int, int]] = []
+        for node in self._captures.get("preproc_if", ()):
+            condition = node.child_by_field_name("condition")
+            if condition is not None and self._text(condition, 8) in (b"0", b"false"):
+                other = node.child_by_field_name("alternative")
+                ranges.append((condition.end_byte, node.end_byte if other is None else other.start_byte))
+        for node in self._captures.get("if", ()):
+            condition, body = node.child_by_field_name("condition"), node.child_by_field_name("consequence")
+            if body is not None and self._text(condition, 16).strip(b"() ") in (b"0", b"false"):
+                ranges.append((body.start_byte, body.end_byte))
+        functions = self._captures.get("function", [])
+        if 1 < len(functions) <= _MAX_FUNCTIONS:
+            ranges += self._unreached(functions, _Ranges(ranges))
+        return ranges
+
+    def _unreached(self, functions: list[Node], dead: _Ranges) -> list[tuple[int, int]]:
+        """Plain functions that no exported function, initialiser or macro leads to."""
+        exported = _Ranges((node.start_byte, node.end_byte) for node in self._captures.get("linkage", ()))
+        named: dict[bytes, list[tuple[int, int]]] = {}
+        any_exported = False
+        for node in functions:
+            name = self._function_name(node)
+            if exported.holds(node.start_byte):
+                any_exported = True
+            elif name:
+                named.setdefault(name, []).append((node.start_byte, node.end_byte))
+        if not any_exported or not named:
+            return []
+        source = dead.blank(self._source)
+        bodies = {
+            name: b" ".join(source[start:end] for start, end in ranges) for name, ranges in named.items()
+        }
+        around = _Ranges(piece for ranges in named.values() for piece in ranges).blank(source)
+        reached: set[bytes] = set()
+        todo = _words(around) & named.keys()
+        while todo:
+            name = todo.pop()
+            reached.add(name)
+            todo |= (_words(bodies[name]) & named.keys()) - reached
+        return [piece for name, ranges in named.items() if name not in reached for piece in ranges]
+
+    def _function_name(self, node: Node) -> bytes:
+        """Name of a plain function; empty for members, operators and whatever else has no plain name."""
+        inner = node.child_by_field_name("declarator")
+        for _ in range(8):
+            if inner is None or inner.type not in (
+                "pointer_declarator",
+                "reference_declarator",
+                "function_declarator",
+            ):
+                break
+            named = inner.named_children
+            inner = inner.child_by_field_name("declarator") or (named[0] if named else None)
+        return self._text(inner, 200) if inner is not None and inner.type == "identifier" else b""
+
+    # ---- single constructs
+
+    def _pragma(self, node: Node) -> tuple[str, ...]:
+        directive = self._text(node.child_by_field_name("directive"), 20).replace(b" ", b"")
+        if directive != b"#pragma":
+            return ()
+        return _pragma_words(self._text(node.child_by_field_name("argument")).decode("utf-8", "replace"))
+
+    def _read_macros(self) -> None:
+        macros = self._live("macro")
+        if not macros:
+            return
+        used = Counter(re.findall(rb"[A-Za-z_]\w*", self._source))
+        for node in macros:
+            body = self._text(node.child_by_field_name("value")).decode("utf-8", "replace")
+            if used[self._text(node.child_by_field_name("name"), 200)] < 2:
+                continue
+            self._found.pragmas += [_pragma_words(words) for words in _PRAGMA_OPERATOR.findall(body)]
+            self._found.calls += re.findall(r"\b([A-Za-z_]\w*)\s*\(", lexing.code_only(body))
+
+    def _read_call(self, node: Node, name: str) -> None:
+        if name == "_Pragma":
+            text = self._text(node).decode("utf-8", "replace")
+            self._found.pragmas += [_pragma_words(words) for words in _PRAGMA_OPERATOR.findall(text)]
+        elif name in ("memcpy", "std::memcpy", "__builtin_memcpy"):
+            # From one variable's address to another's: reading bits; from memory it is a vector load.
+            arguments = self._text(node.child_by_field_name("arguments"))
+            self._found.bit_casts += re.match(rb"\(\s*&\s*\w+\s*,\s*&\s*\w+\s*,", arguments) is not None
+        elif name == "reinterpret_cast":
+            self._found.bit_casts += (
+                re.match(rb"\w+\s*<[^>]*\bu?int(?:32|64)?(?:_t)?\s*[&*]", self._text(node)) is not None
+            )
+
+    def _read_arrays(self) -> None:
+        inside = _Ranges((node.start_byte, node.end_byte) for node in self._captures.get("function", ()))
+        tables = _Ranges(
+            (node.start_byte, node.end_byte) for node in self._live("initial") if node.named_child_count >= 8
+        )
+        for node in self._live("array"):
+            text = self._text(node)
+            at = text.find(b"{")
+            if (
+                at >= 0
+                and re.search(rb"\bconst(?:expr)?\b", text[:at])
+                and tables.holds(node.start_byte + at)
+            ):
+                self._found.tables += 1
+            else:
+                self._found.buffers += inside.holds(node.start_byte)
+
+    def _is_one(self, division: Node) -> bool:
+        left = division.child_by_field_name("left")
+        return re.fullmatch(rb"1(?:\.0*)?[fFlL]?", self._text(left, 20)) is not None
+
+    def _calls_itself(self, function: Node, calls: list[tuple[Node, str]]) -> bool:
+        name = self._function_name(function).decode("utf-8", "replace")
+        return bool(name) and any(
+            called == name and function.start_byte < node.start_byte < function.end_byte
+            for node, called in calls
+        )
+
+    # ---- loops
+
+    def _read_loops(self, loops: list[Node]) -> None:
+        """Loops come in the order of the source, so those inside one follow it directly."""
+        loops = sorted(loops, key=lambda node: node.start_byte)
+        blocked_ends: list[int] = []
+        for at, node in enumerate(loops):
+            inner = [other for other in loops[at + 1 :] if other.start_byte < node.end_byte]
+            if not inner:
+                self._found.fused_loops += len(self._accumulations(node)) >= 2
+                continue
+            variable = self._stepping_variable(node)
+            if variable and any(self._starts_at(other, variable) for other in inner):
+                self._found.nested_blocks |= any(node.start_byte < end for end in blocked_ends)
+                blocked_ends.append(node.end_byte)
+        self._found.blocked_loops = len(blocked_ends)
+
+    def _stepping_variable(self, loop: Node) -> bytes:
+        """Variable of a loop that steps by more than one; else empty."""
+        update = loop.child_by_field_name("update")
+        if update is None or update.type != "assignment_expression" or b"+" not in self._text(update):
+            return b""
+        left, right = update.child_by_field_name("left"), update.child_by_field_name("right")
+        if left is None or left.type != "identifier" or self._text(right, 8) == b"1":
+            return b""
+        return self._text(left, 200)
+
+    def _starts_at(self, loop: Node, variable: bytes) -> bool:
+        start = self._text(loop.child_by_field_name("initializer"))
+        return re.search(rb"=[^;]*\b" + re.escape(variable) + rb"\b", start) is not None
+
+    def _accumulations(self, loop: Node) -> set[str]:
+        """Different ways in which an innermost loop accumulates; copies of one, as unrolling makes them,
+        count once."""
+        shapes: set[str] = set()
+        for node in _below(loop.child_by_field_name("body")):
+            if node.type != "assignment_expression":
+                continue
+            left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
+            operator = self._text(node.child_by_field_name("operator"), 4)
+            if left is None or right is None or left.type != "identifier":
+                continue
+            name = re.escape(self._text(left, 200))
+            if operator in (b"+=", b"*=") or (
+                operator == b"=" and re.search(rb"\b" + name + rb"\b", self._text(right))
+            ):
+                shapes.add(f"{operator!r} {self._shape(right, 0)}")
+        return shapes
+
+    def _shape(self, node: Node, depth: int) -> str:
+        if depth > 6 or node.type in (
+            "subscript_expression",
+            "identifier",
+            "number_literal",
+            "pointer_expression",
+        ):
+            return "value"
+        name = node.child_by_field_name("operator") or node.child_by_field_name("function")
+        kinds = ",".join(self._shape(child, depth + 1) for child in node.named_children[:8])
+        return f"{node.type}:{self._plain(name)}({kinds})"
+
+    def _read_assignment(self, node: Node) -> None:
+        left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
+        operator = self._text(node.child_by_field_name("operator"), 4)
+        if left is None or right is None:
+            return
+        if operator == b"*=":
+            self._found.rescaled += right.type == "call_expression"
+        elif operator == b"=" and right.type == "binary_expression":
+            self._read_step(self._text(left, 200), right)
+
+    def _read_step(self, target: bytes, right: Node) -> None:
+        """``v = v * e + f``: a polynomial's step when ``f`` is a constant, a rescaled sum otherwise."""
+        parts = [right.child_by_field_name("left"), right.child_by_field_name("right")]
+        if self._text(right.child_by_field_name("operator"), 4) != b"+":
+            return
+        for product, addend in (parts, parts[::-1]):
+            if product is None or addend is None or product.type != "binary_expression":
+                continue
+            factors = [self._text(factor, 200) for factor in product.named_children[:4]]
+            if self._text(product.child_by_field_name("operator"), 4) == b"*" and target in factors:
+                if addend.type == "number_literal":
+                    self._found.horner += 1
+                else:
+                    self._found.rescaled += 1
+
+
+_PRAGMA_OPERATOR = re.compile(r'_Pragma\s*\(\s*"([^"\n]{0,500})"\s*\)')
+
+
+def _pragma_words(text: str) -> tuple[str, ...]:
+    """Words of a pragma outside parentheses, so that a variable called ``simd`` is none of them."""
+    flat: list[str] = []
+    depth = 0
+    for piece in re.split(r"([()])", lexing.code_only(text[:_STRETCH])):
+        depth += (piece == "(") - (piece == ")")
+        flat.append(" " if depth > 0 or piece in "()" else piece)
+    return tuple(re.findall(r"\w+", "".join(flat)))
+
+
+def _words(source: bytes) -> set[bytes]:
+    code = lexing.code_only(source.decode("utf-8", "replace"))
+    return set(re.findall(rb"[A-Za-z_]\w*", code.encode()))
+
+
+def _below(node: Node | None) -> Iterator[Node]:
+    stack = [node] if node is not None else []
+    seen = 0
+    while stack and seen < _MAX_NODES:
+        current = stack.pop()
+        seen += 1
+        yield current
+        if current.type not in ("subscript_expression", "call_expression", "binary_expression"):
+            stack += current.named_children[:200]

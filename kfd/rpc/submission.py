@@ -1,0 +1,144 @@
+"""From a task and a person's options to what a campaign needs. Pure: what is random is passed in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kfd.api.v1 import control_pb2
+from kfd.base.failure import BadInput, CallerError
+from kfd.base.ids import campaign_id
+from kfd.base.instant import Span
+from kfd.base.work import Limits, MeasurementPlan
+from kfd.core.campaign.state import CampaignSpec
+from kfd.core.search.emitter import EmitterPolicy
+from kfd.tasks.spec import TaskSpec
+
+__all__ = ["MAX_CANDIDATES", "Defaults", "spec_of"]
+
+MAX_CANDIDATES = 1_000_000
+MAX_IN_FLIGHT = 256
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Defaults:
+    """What the daemon's configuration says about campaigns."""
+
+    generators: tuple[str, ...]
+    """Generators that can answer here, the preferred one first."""
+    models: tuple[str, ...]
+    in_flight: int
+    plan: MeasurementPlan
+    emitter: EmitterPolicy
+    processes: int = 64
+    output_bytes: int = 64 << 10
+
+
+def spec_of(
+    task: TaskSpec,
+    options: control_pb2.CampaignOptions,
+    defaults: Defaults,
+    *,
+    key: str,
+    token: bytes,
+    submitted_at: str,
+) -> CampaignSpec:
+    """The campaign's spec; ``token`` is 48 random bytes. Raises CallerError for options that cannot be."""
+    if len(token) < 48:
+        raise ValueError("48 random bytes are needed")
+    target = options.target or task.targets[0]
+    if target not in task.targets:
+        raise CallerError(f"the task has no target {target!r}", mend=f"it has {', '.join(task.targets)}")
+    candidates = options.candidates or task.budget_candidates
+    if candidates > MAX_CANDIDATES:
+        raise CallerError(
+            f"{candidates} candidates are more than {MAX_CANDIDATES}", mend="give a smaller --candidates"
+        )
+    budget_ns: Span = options.max_ns or task.budget_ns
+    in_flight = options.in_flight or defaults.in_flight
+    if in_flight > MAX_IN_FLIGHT:
+        raise CallerError(
+            f"{in_flight} candidates in flight are more than {MAX_IN_FLIGHT}",
+            mend="give a smaller --in-flight",
+        )
+    if len(options.name) > 100 or any(
+        ch.isspace() or not ch.isprintable() or ch in "@/" for ch in options.name
+    ):
+        raise CallerError(
+            "a campaign's name has up to 100 visible characters, no spaces, no @ and no /",
+            mend="give another --name",
+        )
+    if not key or len(key) > 200:
+        raise BadInput("an idempotency key of 1 to 200 characters is needed", mend="let kfd-client make one")
+    limits = task.limits
+    toolchain = target.partition(":")[0]
+    return CampaignSpec(
+        id=campaign_id(token[:8]),
+        name=options.name,
+        task=task.digest,
+        task_name=task.name,
+        kernel_path=task.kernel.path,
+        toolchain=toolchain,
+        target=target,
+        flags=task.flags,
+        build_limits=Limits(
+            wall_ns=limits.build_ns,
+            memory_bytes=limits.memory_bytes,
+            processes=defaults.processes,
+            output_bytes=defaults.output_bytes,
+        ),
+        run_limits=Limits(
+            wall_ns=limits.run_ns,
+            memory_bytes=limits.memory_bytes,
+            processes=defaults.processes,
+            output_bytes=defaults.output_bytes,
+        ),
+        plan=defaults.plan,
+        baseline=task.baseline,
+        target_speedup=task.target_speedup,
+        generator=_generator(task, options.generator, defaults),
+        models=_models(tuple(options.models), defaults),
+        budget_candidates=candidates,
+        budget_ns=budget_ns,
+        seed=options.seed or int.from_bytes(token[8:16], "big") >> 1,
+        secret=token[16:48],
+        in_flight=in_flight,
+        emitter=defaults.emitter,
+        idempotency_key=key,
+        submitted_at=submitted_at,
+        simulated=toolchain == "sim",
+    )
+
+
+def _generator(task: TaskSpec, wanted: str, defaults: Defaults) -> str:
+    """The generator asked for, else a configured model, else the task's recordings."""
+    if wanted:
+        if wanted not in ("openai", *defaults.generators):
+            raise CallerError(
+                f"there is no generator {wanted!r}", mend=f"choose one of {', '.join(defaults.generators)}"
+            )
+        if wanted not in defaults.generators:
+            raise CallerError(
+                "no model is configured", mend="add [[llm.models]] to the daemon's configuration"
+            )
+        if wanted == "recorded" and not task.has_recordings:
+            raise CallerError(
+                "the task has no recorded answers",
+                mend="add recorded/ to the task, or choose another --generator",
+            )
+        return wanted
+    if "openai" in defaults.generators:
+        return "openai"
+    if task.has_recordings and "recorded" in defaults.generators:
+        return "recorded"
+    raise CallerError(
+        "no model is configured and the task has no recorded answers",
+        mend="add [[llm.models]] to the daemon's configuration, or submit with --generator manual",
+    )
+
+
+def _models(wanted: tuple[str, ...], defaults: Defaults) -> tuple[str, ...]:
+    unknown = [name for name in wanted if name not in defaults.models]
+    if unknown:
+        known = ", ".join(defaults.models) or "none"
+        raise CallerError(f"no model {unknown[0]!r} is configured", mend=f"configured models: {known}")
+    return wanted

@@ -1,0 +1,165 @@
+"""Read models to messages: the only place where the control service's protobuf meets domain types."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kfd.api.v1 import admin_pb2, common_pb2, control_pb2
+from kfd.base.digest import Digest
+from kfd.base.work import BuildResult, RunResult, Speedup
+from kfd.core.fleet.model import QueueView, WorkerSeen
+from kfd.core.views import CampaignView, CandidateView, EventRow
+
+__all__ = ["campaign_to_pb", "candidate_to_pb", "digest_from_pb", "event_to_pb", "workers_to_pb"]
+
+
+def digest_from_pb(digest: common_pb2.Digest) -> Digest:
+    """Raises ValueError for anything that is not a digest."""
+    return Digest(digest.hash, digest.size)
+
+
+def _digest_to_pb(digest: Digest) -> common_pb2.Digest:
+    return common_pb2.Digest(hash=digest.hash, size=digest.size)
+
+
+def _speeds(speedups: Iterable[Speedup]) -> list[control_pb2.Speed]:
+    return [
+        control_pb2.Speed(
+            baseline=speed.baseline,
+            value=speed.value,
+            low=speed.low,
+            high=speed.high,
+            rounds=speed.rounds,
+            worst_case=speed.worst_case,
+            worst_value=speed.worst_value,
+        )
+        for speed in speedups
+    ]
+
+
+def campaign_to_pb(view: CampaignView, waiting_for: Iterable[str] = ()) -> control_pb2.Campaign:
+    """A campaign for people."""
+    spec, record = view.spec, view.record
+    return control_pb2.Campaign(
+        id=spec.id,
+        name=spec.name,
+        state=record.state.value,
+        reason=record.reason,
+        target=spec.target,
+        generator=spec.generator,
+        budget_candidates=spec.budget_candidates,
+        budget_ns=spec.budget_ns,
+        active_ns=record.active_ns,
+        candidates_by_outcome=[control_pb2.Count(key=key, value=number) for key, number in view.outcomes],
+        best=record.best or "",
+        best_speeds=_speeds(view.best.speedups if view.best else ()),
+        final_speeds=_speeds(record.final_speedups),
+        incidents=record.incidents,
+        cells=view.cells,
+        submitted_at=spec.submitted_at,
+        last_seq=view.last_seq,
+        input_tokens=view.input_tokens,
+        output_tokens=view.output_tokens,
+        waiting_for=list(waiting_for),
+        baseline=spec.baseline,
+        initial=f"{spec.id}-0" if view.has_initial else "",
+        task=_digest_to_pb(spec.task),
+        verify_note=record.verify_note,
+        simulated=spec.simulated,
+    )
+
+
+def candidate_to_pb(view: CandidateView) -> control_pb2.Candidate:
+    """A candidate for people."""
+    candidate = view.candidate
+    message = control_pb2.Candidate(
+        id=candidate.id,
+        campaign=view.campaign,
+        ordinal=candidate.ordinal,
+        state=candidate.state.value,
+        outcome=candidate.outcome,
+        text=candidate.text,
+        operator=candidate.operator.value,
+        parents=[candidate.parent] if candidate.parent else [],
+        model=candidate.model,
+        generation=candidate.generation,
+        cell=",".join(map(str, candidate.cell)) if candidate.cell else "",
+        fitness=candidate.fitness if candidate.fitness is not None else 0.0,
+        elite=view.elite,
+        speeds=_speeds(candidate.speedups),
+        input_tokens=candidate.input_tokens,
+        output_tokens=candidate.output_tokens,
+        attempts=view.attempts,
+        worker=candidate.worker,
+    )
+    if candidate.source:
+        message.source.hash = candidate.source
+    report = view.report
+    if report is not None:
+        message.log_tail = report.log_tail
+        message.environment.extend(common_pb2.Pair(key=key, value=value) for key, value in report.environment)
+        if isinstance(report.detail, RunResult):
+            message.cases.extend(
+                control_pb2.CaseView(
+                    name=case.case,
+                    passed=case.passed,
+                    relative_l2=case.relative_l2,
+                    worst=case.worst,
+                    detail=case.detail,
+                )
+                for case in report.detail.cases
+            )
+        if isinstance(report.detail, BuildResult):
+            message.diagnostics.extend(
+                control_pb2.DiagnosticView(
+                    file=message_.file,
+                    line=message_.line,
+                    column=message_.column,
+                    severity=message_.severity,
+                    text=message_.text,
+                )
+                for message_ in report.detail.diagnostics
+            )
+    return message
+
+
+def event_to_pb(row: EventRow) -> control_pb2.Event:
+    """An event for people."""
+    return control_pb2.Event(seq=row.seq, at=row.at, campaign=row.campaign, kind=row.kind, body=row.body)
+
+
+def workers_to_pb(workers: Iterable[WorkerSeen], queue: QueueView) -> admin_pb2.ListWorkersResponse:
+    """The fleet for people."""
+    return admin_pb2.ListWorkersResponse(
+        workers=[
+            admin_pb2.WorkerView(
+                worker=worker.worker,
+                state=worker.state,
+                reason=worker.reason,
+                agent_version=worker.agent_version,
+                last_seen_ns=max(0, worker.last_seen),
+                slots=[
+                    admin_pb2.SlotView(
+                        slot=offer.slot,
+                        kind=offer.kind.value,
+                        device=offer.device_name or offer.device,
+                        state=state,
+                        job=job or "",
+                        since_ns=max(0, age),
+                        why=why,
+                        stage=stage,
+                    )
+                    for offer, state, job, age, why, stage in worker.slots
+                ],
+                toolchains=[
+                    admin_pb2.ToolchainView(name=tool.name, version=tool.version, targets=list(tool.targets))
+                    for tool in worker.toolchains
+                ],
+                jobs_settled=worker.settled,
+            )
+            for worker in workers
+        ],
+        queued_builds=queue.queued_builds,
+        queued_runs=queue.queued_runs,
+        oldest_queued_ns=max(0, queue.oldest_queued),
+    )

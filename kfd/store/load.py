@@ -1,0 +1,175 @@
+"""What a restarted daemon needs to know: open campaigns, their open candidates, elites and open jobs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import aiosqlite
+
+from kfd.base.failure import Bug
+from kfd.base.ids import CampaignId, CandidateId, JobId, candidate_id
+from kfd.base.work import JobSpec, Limits, RunSpec, Speedup
+from kfd.base.digest import Digest
+from kfd.core.campaign.machine import REPAIRABLE, Loaded
+from kfd.core.campaign.state import Candidate, CampaignSpec, CandidateState, DiscardReason
+from kfd.core.fleet.model import Job
+from kfd.core.search.archive import Elite
+from kfd.core.search.emitter import Broken, Operator
+from kfd.store import rows
+from kfd.store.rows import CANDIDATE_COLUMNS
+
+__all__ = ["Snapshot", "load"]
+
+_PLACEHOLDER = JobSpec(
+    work=RunSpec(
+        task=Digest("0" * 64, 0),
+        artifact=Digest("0" * 64, 0),
+        initial_artifact=None,
+        toolchain="",
+        target="",
+        seed=b"",
+    ),
+    limits=Limits(),
+)
+"""Job rows hold no spec; the engine derives it from the candidate."""
+
+_RECORD = "state, reason, best, final_speedups, verify_note, verifications, active_ns, incidents"
+
+
+@dataclass(kw_only=True)
+class Snapshot:
+    """State of everything that has not ended."""
+
+    campaigns: list[Loaded] = field(default_factory=list)
+    jobs: dict[JobId, Job] = field(default_factory=dict)
+    sources: dict[CandidateId, str] = field(default_factory=dict)
+    keys: list[tuple[str, CampaignId, str]] = field(default_factory=list)
+
+
+async def load(connection: aiosqlite.Connection) -> Snapshot:
+    """Read the snapshot. Raises Bug for rows that cannot be understood."""
+    snapshot = Snapshot()
+    async with connection.execute("SELECT idempotency_key, id, name FROM campaign") as cursor:
+        snapshot.keys = [(row[0], CampaignId(row[1]), row[2]) async for row in cursor]
+    query = f"SELECT id, spec, {_RECORD} FROM campaign WHERE state NOT IN ('finished', 'failed', 'cancelled') ORDER BY id"
+    async with connection.execute(query) as cursor:
+        open_campaigns = [row async for row in cursor]
+    for row in open_campaigns:
+        try:
+            spec = rows.campaign_spec(row[1])
+            loaded = Loaded(spec=spec, record=rows.campaign_record(row[0], tuple(row[2:])))
+            await _load_campaign(connection, loaded, snapshot)
+        except ValueError as error:
+            raise Bug(f"campaign {row[0]} cannot be read back: {error}") from error
+        snapshot.campaigns.append(loaded)
+    return snapshot
+
+
+async def _load_campaign(connection: aiosqlite.Connection, loaded: Loaded, snapshot: Snapshot) -> None:
+    campaign = loaded.spec.id
+    async with connection.execute(
+        f"SELECT {CANDIDATE_COLUMNS} FROM candidate WHERE campaign = ? "
+        "AND state IN ('drafting', 'building', 'running') ORDER BY ordinal",
+        (campaign,),
+    ) as cursor:
+        loaded.open_candidates = [rows.candidate_from_row(tuple(row)) async for row in cursor]
+    for candidate in loaded.open_candidates:
+        if candidate.state is CandidateState.BUILDING:
+            snapshot.sources[candidate.id] = await _source(connection, campaign, candidate.ordinal)
+    loaded.initial = await _initial(connection, campaign)
+    loaded.elites = await _elites(connection, loaded.spec)
+    loaded.broken = await _broken(connection, campaign)
+    async with connection.execute(
+        "SELECT DISTINCT normal FROM candidate WHERE campaign = ? AND normal <> ''", (campaign,)
+    ) as cursor:
+        loaded.normals = {row[0] async for row in cursor}
+    async with connection.execute(
+        "SELECT parent_source, operator, count(*) FROM candidate WHERE campaign = ? AND ordinal > 0 "
+        "AND outcome <> ? GROUP BY parent_source, operator",
+        (campaign, DiscardReason.NO_RECORDING.value),
+    ) as cursor:
+        loaded.answered = {(row[0], row[1]): int(row[2]) async for row in cursor}
+    loaded.used = sum(loaded.answered.values())
+    async with connection.execute(
+        "SELECT coalesce(max(ordinal), -1) + 1 FROM candidate WHERE campaign = ?", (campaign,)
+    ) as cursor:
+        row = await cursor.fetchone()
+        loaded.next_ordinal = int(row[0]) if row else 0
+    async with connection.execute(
+        "SELECT id, campaign, state, attempt, incidents, agent_losses, cancelled, worker, slot, session "
+        "FROM job WHERE campaign = ? AND state <> 'settled'",
+        (campaign,),
+    ) as cursor:
+        async for row in cursor:
+            job = Job(spec=_PLACEHOLDER, **rows.job_fields(tuple(row)))
+            snapshot.jobs[job.id] = job
+
+
+async def _source(connection: aiosqlite.Connection, campaign: CampaignId, ordinal: int) -> str:
+    async with connection.execute(
+        "SELECT body FROM text WHERE campaign = ? AND ordinal = ? AND kind = 'source'", (campaign, ordinal)
+    ) as cursor:
+        row = await cursor.fetchone()
+    if row is None:
+        raise Bug(f"the source of {campaign}-{ordinal} is missing")
+    return rows.unpack(row[0])
+
+
+async def _initial(connection: aiosqlite.Connection, campaign: CampaignId) -> Candidate | None:
+    async with connection.execute(
+        f"SELECT {CANDIDATE_COLUMNS} FROM candidate WHERE campaign = ? AND ordinal = 0 AND operator = 'initial'",
+        (campaign,),
+    ) as cursor:
+        row = await cursor.fetchone()
+    return None if row is None else rows.candidate_from_row(tuple(row))
+
+
+async def _elites(connection: aiosqlite.Connection, spec: CampaignSpec) -> list[Elite]:
+    columns = ", ".join(f"candidate.{name.strip()}" for name in CANDIDATE_COLUMNS.split(","))
+    async with connection.execute(
+        f"SELECT {columns} FROM elite JOIN candidate USING (campaign, ordinal) WHERE elite.campaign = ?",
+        (spec.id,),
+    ) as cursor:
+        candidates = [rows.candidate_from_row(tuple(row)) async for row in cursor]
+    return [_elite(candidate, spec) for candidate in candidates]
+
+
+def _elite(candidate: Candidate, spec: CampaignSpec) -> Elite:
+    speed = candidate.speedup(spec.baseline) or Speedup(
+        baseline="initial", value=1.0, low=1.0, high=1.0, rounds=0, worst_case="", worst_value=1.0
+    )
+    if candidate.artifact is None or candidate.fitness is None:
+        raise Bug(f"{candidate.id} is an elite without an artifact or a fitness")
+    return Elite(
+        candidate=candidate.id,
+        ordinal=candidate.ordinal,
+        generation=candidate.generation,
+        cell=candidate.cell or (0, 0, 0),
+        fitness=candidate.fitness,
+        speedup=speed.value,
+        low=speed.low,
+        high=speed.high,
+        source=candidate.source,
+        artifact=candidate.artifact,
+    )
+
+
+async def _broken(connection: aiosqlite.Connection, campaign: CampaignId) -> list[Broken]:
+    codes = sorted(code.value for code in REPAIRABLE)
+    async with connection.execute(
+        "SELECT ordinal, generation, repair_depth, source FROM candidate AS failed WHERE campaign = ? "
+        f"AND operator <> ? AND outcome IN ({', '.join('?' * len(codes))}) AND NOT EXISTS "
+        "(SELECT 1 FROM candidate AS child WHERE child.campaign = failed.campaign "
+        "AND child.parent = failed.ordinal AND child.operator = 'repair') ORDER BY ordinal",
+        (campaign, Operator.INITIAL.value, *codes),
+    ) as cursor:
+        return [
+            Broken(
+                candidate=candidate_id(campaign, row[0]),
+                ordinal=row[0],
+                generation=row[1],
+                depth=row[2],
+                source=row[3],
+            )
+            async for row in cursor
+        ]

@@ -1,0 +1,34 @@
+"""The C signature that a task's interface stands for: what prompts say, what loaders call."""
+
+from __future__ import annotations
+
+from kfd.tasks.spec import Parameter, Role, TaskSpec
+
+__all__ = ["C_TYPES", "c_signature"]
+
+C_TYPES: dict[str, str] = {
+    "float32": "float",
+    "float64": "double",
+    "int32": "int32_t",
+    "int64": "int64_t",
+    "uint8": "uint8_t",
+    "bool": "uint8_t",
+    "float16": "uint16_t",
+    "bfloat16": "uint16_t",
+}
+"""C type of one element. Half-precision values come as their 16 bits, truth values as 0 or 1."""
+
+
+def c_signature(spec: TaskSpec) -> str:
+    """``extern "C" int solve(const float *x, float *y, int64_t rows)``: arguments in the interface's
+    order."""
+    return f'extern "C" int {spec.entry}({", ".join(_argument(parameter) for parameter in spec.parameters)})'
+
+
+def _argument(parameter: Parameter) -> str:
+    kind = C_TYPES[parameter.dtype]
+    if parameter.role is Role.IN:
+        return f"const {kind} *{parameter.name}"
+    if parameter.role is Role.OUT:
+        return f"{kind} *{parameter.name}"
+    return f"{kind} {parameter.name}"

@@ -1,0 +1,197 @@
+"""Laws of fitness, archive, dice, selection and the emitter."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kfd.base.digest import Digest
+from kfd.base.ids import CandidateId
+from kfd.base.work import VerdictCode
+from kfd.core.dice import Dice
+from kfd.core.search.archive import AddStatus, Archive, Cell, Elite
+from kfd.core.search.emitter import NOTHING, Broken, EmitterPolicy, Operator, propose
+from kfd.core.search.fitness import fitness
+from kfd.core.search.selection import SelectionWeights, choose_parent, inspirations
+
+
+def elite(
+    ordinal: int, speedup: float = 1.0, cell: Cell = (0, 0, 0), half: float = 0.02, **changes: object
+) -> Elite:
+    values: dict[str, object] = {
+        "candidate": CandidateId(f"c-{ordinal}"),
+        "ordinal": ordinal,
+        "generation": 1,
+        "cell": cell,
+        "fitness": 0.5 + 0.5 * math.log2(1 + speedup / 2),
+        "speedup": speedup,
+        "low": speedup * (1 - half),
+        "high": speedup * (1 + half),
+        "source": f"s{ordinal}",
+        "artifact": Digest("0" * 64, 1),
+    }
+    return Elite(**(values | changes))  # type: ignore[arg-type]
+
+
+def test_fitness_is_one_at_the_target_and_goes_on_rising() -> None:
+    assert fitness(VerdictCode.OK, 2.0, 2.0) == 1.0
+    assert fitness(VerdictCode.OK, 5.0, 2.0) > fitness(VerdictCode.OK, 2.1, 2.0) > 1.0  # type: ignore[operator]
+
+
+def test_every_failure_ranks_below_the_slowest_correct_kernel() -> None:
+    slowest = fitness(VerdictCode.OK, 1e-9, 2.0)
+    for code in VerdictCode:
+        if code not in (VerdictCode.OK, VerdictCode.SUSPECT):
+            worst = fitness(code, None, 2.0)
+            assert worst is not None
+            assert slowest is not None
+            assert worst < slowest
+    assert fitness(VerdictCode.SUSPECT, None, 2.0) is None
+
+
+@pytest.mark.parametrize("speedup", [None, 0.0, -1.0, math.nan, math.inf])
+def test_a_correct_candidate_without_a_real_speedup_is_refused(speedup: float | None) -> None:
+    with pytest.raises(ValueError, match="positive speedup"):
+        fitness(VerdictCode.OK, speedup, 2.0)
+
+
+def test_an_empty_cell_takes_anybody_and_an_incumbent_stays_within_noise() -> None:
+    archive = Archive()
+    assert archive.add(elite(1, 1.0)).status is AddStatus.NEW
+    assert not archive.add(elite(2, 1.02)).status
+    assert [e.ordinal for e in archive] == [1]
+
+
+def test_a_clear_gain_displaces_the_incumbent_and_tells_whom() -> None:
+    archive = Archive([elite(1, 1.0)])
+    result = archive.add(elite(2, 1.2))
+    assert result.status is AddStatus.IMPROVED
+    assert result.replaced == "c-1"
+    assert result.improvement > 0
+    best = archive.best()
+    assert best is not None
+    assert best.ordinal == 2
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"cell": (0, 0, 4)},
+        {"cell": (-1, 0, 0)},
+        {"fitness": math.nan},
+        {"low": math.nan},
+        {"low": 1.5},
+        {"low": 0.0},
+    ],
+)
+def test_an_impossible_elite_cannot_be_made(bad: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match=r"cell|finite|enclose"):
+        elite(1, **bad)  # type: ignore[arg-type]
+
+
+cells = st.tuples(*[st.integers(0, 3)] * 3)
+entries = st.lists(st.tuples(cells, st.floats(0.1, 50), st.floats(0.001, 0.2)), max_size=60)
+
+
+@given(entries)
+def test_the_archive_keeps_one_elite_a_cell_and_never_gets_slower(
+    rows: list[tuple[Cell, float, float]],
+) -> None:
+    archive = Archive()
+    best_seen: dict[Cell, float] = {}
+    for ordinal, (cell, speed, half) in enumerate(rows):
+        before = best_seen.get(cell, 0.0)
+        archive.add(elite(ordinal, speed, cell, half))
+        now = next(e.speedup for e in archive if e.cell == cell)
+        assert now >= before
+        best_seen[cell] = now
+    assert len(archive) == len(best_seen) == len({e.cell for e in archive})
+
+
+@given(st.integers(), st.text(max_size=10), st.integers(0, 1 << 40))
+def test_dice_give_the_same_number_for_the_same_question(seed: int, purpose: str, ordinal: int) -> None:
+    roll = Dice(seed).roll(purpose, ordinal)
+    assert 0.0 <= roll < 1.0
+    assert roll == Dice(seed).roll(purpose, ordinal)
+
+
+def test_dice_are_fair_and_independent_of_order() -> None:
+    dice = Dice(7)
+    rolls = [dice.roll("x", i) for i in range(4000)]
+    assert 0.47 < sum(rolls) / len(rolls) < 0.53
+    picks = [dice.pick("ab", (1.0, 3.0), "y", i) for i in range(4000)]
+    assert 0.70 < picks.count("b") / len(picks) < 0.80
+
+
+def test_an_option_without_weight_is_never_picked() -> None:
+    dice = Dice(1)
+    assert {dice.pick("abc", (0.0, 1.0, 0.0), "z", i) for i in range(500)} == {"b"}
+    with pytest.raises(ValueError, match="nothing to pick"):
+        dice.pick("ab", (0.0, 0.0), "z", 0)
+
+
+def test_fitness_weighting_prefers_the_fast_and_uniform_does_not() -> None:
+    slow, fast = elite(1, 0.2), elite(2, 40.0, (1, 0, 0))
+    by_fitness = [
+        choose_parent([slow, fast], SelectionWeights(uniform=0, fitness=1), Dice(3), i) for i in range(2000)
+    ]
+    uniform = [
+        choose_parent([slow, fast], SelectionWeights(uniform=1, fitness=0), Dice(3), i) for i in range(2000)
+    ]
+    expected = fast.fitness / (fast.fitness + slow.fitness)
+    assert abs(by_fitness.count(fast) / 2000 - expected) < 0.04
+    assert abs(uniform.count(fast) / 2000 - 0.5) < 0.04
+
+
+def test_inspirations_are_others_and_the_best_comes_first() -> None:
+    elites = [elite(i, 1.0 + i, (i, 0, 0)) for i in range(4)]
+    shown = inspirations(elites, elites[3], Dice(1), 5, 2)
+    assert shown[0] is elites[2]
+    assert elites[3] not in shown
+    assert len(shown) == 2
+
+
+def broken(ordinal: int, depth: int = 0) -> Broken:
+    return Broken(
+        candidate=CandidateId(f"c-{ordinal}"),
+        ordinal=ordinal,
+        generation=1,
+        depth=depth,
+        source=f"s{ordinal}",
+    )
+
+
+def test_a_failure_is_repaired_before_a_new_sample_is_spent() -> None:
+    proposal = propose([elite(0)], [broken(4)], set(), EmitterPolicy(), Dice(1), 5)
+    assert proposal is not None
+    assert proposal.operator is Operator.REPAIR
+    assert proposal.parent == "c-4"
+    assert proposal.repair_depth == 1
+
+
+def test_repair_gives_up_at_its_depth() -> None:
+    proposal = propose([elite(0)], [broken(4, depth=2)], set(), EmitterPolicy(repair_depth=2), Dice(1), 5)
+    assert proposal is not None
+    assert proposal.operator is not Operator.REPAIR
+
+
+def test_nothing_is_asked_when_every_question_is_closed() -> None:
+    closed = {("s0", "rewrite"), ("s0", "patch")}
+    assert propose([elite(0)], [], closed, EmitterPolicy(), Dice(1), 1) is None
+    assert propose([], [], {(NOTHING, "rewrite")}, EmitterPolicy(), Dice(1), 1) is None
+
+
+def test_a_closed_operator_leaves_the_other_one() -> None:
+    for ordinal in range(50):
+        proposal = propose([elite(0)], [], {("s0", "rewrite")}, EmitterPolicy(), Dice(1), ordinal)
+        assert proposal is not None
+        assert proposal.operator is Operator.PATCH
+
+
+def test_without_any_elite_the_kernel_is_written_from_nothing() -> None:
+    proposal = propose([], [], set(), EmitterPolicy(), Dice(1), 0)
+    assert proposal is not None
+    assert (proposal.operator, proposal.parent, proposal.parent_source) == (Operator.REWRITE, None, NOTHING)

@@ -1,0 +1,202 @@
+"""The judge: one long-lived process for each run slot, in a box of its own, with torch imported once.
+
+It holds the task, the secret seed, the expected values and the clock. It gets one order at a time from the
+launcher (descriptors of the task archive and of each run box's socket come with it) and sends ``stage``,
+``alive`` and one ``done`` message back.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from kfd.base.codec import decode, encode
+from kfd.base.instant import Span
+from kfd.base.measure import speedup
+from kfd.base.work import (
+    CaseResult,
+    Comparison,
+    Incident,
+    IncidentCode,
+    Limits,
+    RunResult,
+    RunSpec,
+    Stage,
+    Verdict,
+    VerdictCode,
+)
+from kfd_worker.judge.benchmark import benchmark
+from kfd_worker.judge.channel import receive, send
+from kfd_worker.judge.check import check
+from kfd_worker.judge.faults import BaselineFault, CandidateFault, ReferenceFault, SideLost
+from kfd_worker.judge.machine import environment, steal_ticks
+from kfd_worker.judge.side import CANDIDATE, INITIAL, Side
+from kfd_worker.judge.taskcode import LoadedTask, draw_seed
+
+__all__ = ["Judge", "main"]
+
+ARTIFACT = "/job/kernel.so"
+_MAX_ARCHIVE = 1 << 30
+
+
+class Judge:
+    """Follows orders; keeps the last task warm."""
+
+    def __init__(self, channel: socket.socket, scratch: Path, threads: int) -> None:
+        self._channel = channel
+        self._scratch = scratch
+        self._threads = threads
+        self._task: LoadedTask | None = None
+
+    def serve(self) -> None:
+        """Serve until the launcher hangs up."""
+        send(self._channel, {"type": "ready"})
+        while (received := receive(self._channel)) is not None:
+            message, fds = received
+            send(self._channel, _Run(self, message, fds).done())
+
+    @property
+    def threads(self) -> int:
+        """Threads that every side may use."""
+        return self._threads
+
+    def say(self, message: dict[str, Any]) -> None:
+        """Tell the launcher something about the running job."""
+        send(self._channel, message)
+
+    def task(self, fd: int, digest: str) -> LoadedTask:
+        """The task of an archive, warm when it was the last one. Raises ReferenceFault."""
+        if self._task is not None and str(self._task.digest) == digest:
+            return self._task
+        if self._task is not None:
+            self._task.close()
+            self._task = None
+        with os.fdopen(os.dup(fd), "rb") as file:
+            archive = file.read(_MAX_ARCHIVE)
+        self._task = LoadedTask(archive, self._scratch)
+        return self._task
+
+
+class _Run:
+    """One run job."""
+
+    def __init__(self, judge: Judge, message: dict[str, Any], fds: list[int]) -> None:
+        self._judge = judge
+        self._spec = decode(RunSpec, message["spec"])
+        self._limits = decode(Limits, message["limits"])
+        self._paths: list[str] = message["paths"]
+        self._ran = message["ran"]
+        self._task_fd = fds[0]
+        self._sockets = [socket.socket(fileno=fd) for fd in fds[1:]]
+        self._cases: list[CaseResult] = []
+        self._comparisons: list[Comparison] = []
+        self._stages: list[tuple[str, Span]] = []
+        self._phase = "loading the task"
+        self._steal = steal_ticks()
+
+    def done(self) -> dict[str, Any]:
+        """Run to the end, whatever it is."""
+        outcome: Verdict | Incident | None = None
+        lost: SideLost | None = None
+        try:
+            self._run()
+            outcome = Verdict(code=VerdictCode.OK, text="")
+        except CandidateFault as fault:
+            outcome = Verdict(code=fault.code, text=str(fault))
+        except SideLost as error:
+            lost = error
+        except (ReferenceFault, BaselineFault) as error:
+            outcome = Incident(code=IncidentCode.REFERENCE, text=str(error))
+        except Exception as error:  # noqa: BLE001 - an unforeseen fault of ours must be told, not fatal
+            outcome = Incident(
+                code=IncidentCode.INTERNAL, text=f"the judge failed while {self._phase}: {type(error).__name__}: {error}"
+            )
+        finally:
+            os.close(self._task_fd)
+            for channel in self._sockets:
+                channel.close()
+        return {
+            "type": "done",
+            "outcome": encode(outcome),
+            "lost": None if lost is None else {"side": lost.side, "phase": lost.phase},
+            "result": encode(self._result(outcome)),
+            "stages": [[name, span] for name, span in self._stages],
+            "environment": encode(environment(self._judge.threads, steal_ticks() - self._steal)),
+        }
+
+    def _result(self, outcome: Verdict | Incident | None) -> RunResult:
+        passed = isinstance(outcome, Verdict) and outcome.code is VerdictCode.OK
+        seed = draw_seed(self._spec.seed, "bootstrap")
+        speedups = []
+        for baseline in dict.fromkeys(one.baseline for one in self._comparisons) if passed else ():
+            ours = [one for one in self._comparisons if one.baseline == baseline]
+            speedups.append(speedup(ours, confidence=self._spec.plan.confidence, seed=seed))
+        return RunResult(
+            cases=tuple(self._cases),
+            comparisons=tuple(self._comparisons) if passed else (),
+            speedups=tuple(speedups),
+            ran=self._spec.artifact if self._ran else None,
+        )
+
+    def _run(self) -> None:
+        task = self._judge.task(self._task_fd, str(self._spec.task))
+        candidate = Side(CANDIDATE, self._sockets[0], self._limits.wall_ns)
+        initial = None
+        if len(self._sockets) > 1:
+            # The initial kernel has passed its own job within these limits; twice is for a loaded machine.
+            initial = _Guarded(INITIAL, self._sockets[1], 2 * self._limits.wall_ns)
+        began = self._stage(Stage.CHECK, time.monotonic_ns())
+        for side, path in zip([candidate, *([initial] if initial else [])], self._paths, strict=True):
+            self._phase = f"preparing the {side.name} kernel"
+            self._alive(self._phase)
+            side.prepare()
+            side.load(path, task.spec.entry)
+        checked = check(task, self._spec.seed, candidate, initial, self._cases, self._alive)
+        self._stages.append((str(Stage.CHECK), time.monotonic_ns() - began))
+        began = self._stage(Stage.BENCHMARK, time.monotonic_ns())
+        self._comparisons = benchmark(
+            task, self._spec.seed, self._spec.plan, candidate, initial, checked, self._alive
+        )
+        self._stages.append((str(Stage.BENCHMARK), time.monotonic_ns() - began))
+
+    def _stage(self, stage: Stage, now: Span) -> Span:
+        self._judge.say({"type": "stage", "stage": str(stage)})
+        return now
+
+    def _alive(self, phase: str) -> None:
+        self._phase = phase
+        self._judge.say({"type": "alive", "phase": phase})
+
+
+class _Guarded(Side):
+    """The initial kernel's box: whatever it does wrong is an incident, never the candidate's verdict."""
+
+    def _check(self, data: bytes, expected: int, nonce: int) -> tuple[int, str]:
+        try:
+            status, text = super()._check(data, expected, nonce)
+        except CandidateFault as fault:
+            raise BaselineFault(f"the initial kernel: {fault}") from fault
+        if status:
+            raise BaselineFault(f"the initial kernel gave status {status} {text}")
+        return status, text
+
+    def _timeout(self) -> CandidateFault:
+        raise BaselineFault(f"the initial kernel: {super()._timeout()}")
+
+
+def main(fd: int, scratch: str, threads: int) -> None:
+    """Start a judge on an inherited descriptor."""
+    torch.set_num_threads(threads)
+    torch.set_grad_enabled(False)
+    torch.use_deterministic_algorithms(False)
+    Judge(socket.socket(fileno=fd), Path(scratch), threads).serve()
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), sys.argv[2], int(sys.argv[3]))

@@ -1,0 +1,151 @@
+"""One run box as the judge sees it: orders out, answers in, a clock, a budget of time.
+
+Every answer must be the one expected: right layout, right kind, right nonce, and nothing after it. Anything
+else is a statement about the candidate, because only its code can have made it.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import socket
+import struct
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from kfd.base.instant import SECOND, Span, seconds_text
+from kfd.base.work import VerdictCode
+from kfd_worker.harness import child
+from kfd_worker.judge.faults import CandidateFault, SideLost
+
+__all__ = ["CANDIDATE", "INITIAL", "Side"]
+
+CANDIDATE = "candidate"
+INITIAL = "initial"
+
+_PINGS = 12
+_READY_S = 20.0
+
+
+class Side:
+    """The judge's end of one run box's socket."""
+
+    def __init__(self, name: str, channel: socket.socket, budget_ns: Span) -> None:
+        self.name = name
+        self.overhead_ns = 0
+        """Time of an empty order, taken before any foreign code was loaded in the box."""
+        self.busy_ns = 0
+        """Time the box has spent on orders so far."""
+        self._channel = channel
+        self._budget_ns = budget_ns
+        self._phase = "starting"
+
+    def prepare(self) -> None:
+        """Wait for the box and measure an empty order. Raises SideLost: nothing of the candidate ran yet."""
+        self._channel.settimeout(_READY_S)
+        try:
+            data = self._channel.recv(child.ANSWER.size + 1)
+        except TimeoutError as error:
+            raise SideLost(self.name, "starting") from error
+        if not data:
+            raise SideLost(self.name, "starting")
+        took = []
+        for _ in range(_PINGS):
+            began = time.monotonic_ns()
+            self._order({"do": "ping"}, child.PONG)
+            took.append(time.monotonic_ns() - began)
+        self.overhead_ns = min(took)
+        self.busy_ns = 0
+
+    def load(self, path: str, entry: str) -> None:
+        """Let the box load the artifact. Raises CandidateFault with load_error."""
+        self._phase = "loading"
+        self._order({"do": "load", "path": path, "entry": entry}, child.LOADED)
+
+    def map(self, number: int, sets: list[list[list[Any]]], fds: Sequence[int]) -> None:
+        """Give the box its buffers and arguments of one case."""
+        self._phase = "mapping buffers"
+        self._order({"do": "map", "map": number, "sets": sets}, child.MAPPED, fds)
+
+    def call(self, number: int, indices: Sequence[int]) -> Span:
+        """Let the box call the entry once on each of the sets; the whole time by our clock, in nanoseconds.
+
+        Raises CandidateFault (timeout, a status that is not 0, a wrong answer) or SideLost.
+        """
+        self._phase = "running"
+        nonce = secrets.randbits(64)
+        order = child.CALL.pack(b"C", len(indices), number, nonce) + struct.pack(f"<{len(indices)}H", *indices)
+        self._channel.settimeout(self._left_s())
+        began = time.monotonic_ns()
+        try:
+            self._channel.send(order)
+            data = self._channel.recv(child.ANSWER.size + 1)
+        except TimeoutError as error:
+            raise self._timeout() from error
+        except OSError as error:
+            raise SideLost(self.name, self._phase) from error
+        took = time.monotonic_ns() - began
+        self.busy_ns += took
+        status, _ = self._check(data, child.DONE, nonce)
+        if status:
+            raise CandidateFault(VerdictCode.RUNTIME_ERROR, f"the entry function returned {status} instead of 0")
+        return took
+
+    def quiet(self) -> None:
+        """Raises CandidateFault when the box has sent something that nobody asked for."""
+        self._channel.setblocking(False)
+        try:
+            data = self._channel.recv(child.ANSWER.size + 1)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError as error:
+            raise SideLost(self.name, self._phase) from error
+        if not data:
+            raise SideLost(self.name, self._phase)
+        raise CandidateFault(VerdictCode.SUSPECT, "the candidate's box sent an answer that nobody asked for")
+
+    def _order(self, order: dict[str, Any], expected: int, fds: Sequence[int] = ()) -> None:
+        nonce = secrets.randbits(63)
+        data = b"J" + json.dumps({**order, "nonce": nonce}).encode()
+        if len(data) > child.MAX_ORDER:
+            raise ValueError(f"an order of {len(data)} bytes")
+        self._channel.settimeout(self._left_s())
+        began = time.monotonic_ns()
+        try:
+            if fds:
+                socket.send_fds(self._channel, [data], list(fds))
+            else:
+                self._channel.send(data)
+            answer = self._channel.recv(child.ANSWER.size + 1)
+        except TimeoutError as error:
+            raise self._timeout() from error
+        except OSError as error:
+            raise SideLost(self.name, self._phase) from error
+        self.busy_ns += time.monotonic_ns() - began
+        status, text = self._check(answer, expected, nonce)
+        if status:
+            code = VerdictCode.LOAD_ERROR if order["do"] == "load" else VerdictCode.RUNTIME_ERROR
+            raise CandidateFault(code, f"{self._phase} failed: {text}")
+
+    def _check(self, data: bytes, expected: int, nonce: int) -> tuple[int, str]:
+        """Status and text of the answer that was expected. Raises CandidateFault or SideLost."""
+        if not data:
+            raise SideLost(self.name, self._phase)
+        if len(data) != child.ANSWER.size or data[:4] != child.MAGIC:
+            raise CandidateFault(
+                VerdictCode.SUSPECT, f"the candidate's box sent {len(data)} bytes that are no answer while {self._phase}"
+            )
+        _, kind, echoed, status, _, text = child.ANSWER.unpack(data)
+        if echoed != nonce or kind not in (expected, child.FAILED) or (kind == child.FAILED and not status):
+            raise CandidateFault(VerdictCode.SUSPECT, f"the candidate's box sent a forged answer while {self._phase}")
+        return status, text.rstrip(b"\0").decode("utf-8", "replace")
+
+    def _left_s(self) -> float:
+        # A little is always left, so that a spent budget shows as a timeout of the next order.
+        return max(0.001, (self._budget_ns - self.busy_ns) / SECOND)
+
+    def _timeout(self) -> CandidateFault:
+        return CandidateFault(
+            VerdictCode.TIMEOUT, f"no answer while {self._phase}: the limit of {seconds_text(self._budget_ns)} is spent"
+        )

@@ -1,0 +1,202 @@
+"""One run job: boxes for the candidate and the initial kernel, the judge between them."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kfd.base.codec import decode, encode
+from kfd.base.instant import SECOND
+from kfd.base.work import (
+    Incident,
+    IncidentCode,
+    Limits,
+    Report,
+    RunResult,
+    RunSpec,
+    Stage,
+    Stopped,
+    Verdict,
+    VerdictCode,
+)
+from kfd_worker.launcher.job import Job, limit_verdict
+from kfd_worker.launcher.judges import JudgeDied, JudgeProcess
+from kfd_worker.launcher.places import CHILD, base_interpreter, interpreter_mounts, place, thread_environment
+from kfd_worker.sandbox.box import Box, BoxError, BoxLimits, Ended, Limit, Mount
+from kfd_worker.sandbox.output import readable
+from kfd_worker.sandbox.runner import RunningBox, Sandbox
+
+__all__ = ["RunSlot", "run"]
+
+_ARTIFACT = "/job/kernel.so"
+_SILENCE_S = 60.0
+_LAST_WORDS_S = 1.0
+_FAREWELL_S = 0.2
+_STOP_S = 1.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSlot:
+    """What one run slot consists of."""
+
+    judge: JudgeProcess
+    candidate_uid: int
+    initial_uid: int
+    threads: int
+    cpus: tuple[int, ...]
+
+
+async def run(job: Job, spec: RunSpec, limits: Limits, sandbox: Sandbox, slot: RunSlot) -> Report:
+    """Check and measure. Raises MissingInput, OSError, BoxError; everything else is in the report."""
+    job.stage(Stage.FETCH)
+    task = place(job.folder, "task.tar", job.inputs.read(spec.task))
+    artifacts = [place(job.folder / "candidate", "kernel.so", job.inputs.read(spec.artifact), 0o555)]
+    if spec.initial_artifact is not None:
+        artifacts.append(place(job.folder / "initial", "kernel.so", job.inputs.read(spec.initial_artifact), 0o555))
+    async with slot.judge.lock:
+        if job.stopping:
+            return Report(outcome=Stopped(reason=job.stop_reason))
+        try:
+            await slot.judge.start()
+            return await _judged(job, spec, limits, sandbox, slot, task, artifacts)
+        except (JudgeDied, BoxError) as error:
+            last = await slot.judge.kill()
+            if job.stopping:
+                return Report(outcome=Stopped(reason=job.stop_reason))
+            code = IncidentCode.SANDBOX if isinstance(error, BoxError) else IncidentCode.INTERNAL
+            return Report(outcome=Incident(code=code, text=f"{error}: {last[-400:]}"), log_tail=last)
+
+
+async def _judged(
+    job: Job,
+    spec: RunSpec,
+    limits: Limits,
+    sandbox: Sandbox,
+    slot: RunSlot,
+    task: Path,
+    artifacts: list[Path],
+) -> Report:
+    sockets: list[socket.socket] = []
+    boxes: list[RunningBox] = []
+    patience_s = 0.0
+    try:
+        for artifact, uid in zip(artifacts, (slot.candidate_uid, slot.initial_uid), strict=False):
+            ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            sockets.append(ours)
+            with theirs:
+                boxes.append(job.start(sandbox, _run_box(artifact, theirs.fileno(), limits, uid, slot)))
+        order = {
+            "type": "run",
+            "spec": encode(spec),
+            "limits": encode(limits),
+            "ran": True,
+            # Without a sandbox the child sees the host's own path.
+            "paths": [str(one) if sandbox.backend == "plain" else _ARTIFACT for one in artifacts],
+        }
+        done = await _wait(job, slot.judge, order, task, sockets, limits)
+        patience_s = _LAST_WORDS_S if done["lost"] is not None else _FAREWELL_S
+    finally:
+        for one in sockets:
+            one.close()
+        ends = await _end(boxes, patience_s)
+        if ends:
+            job.keep_log(ends[0].log)
+    return _report(job, done, ends)
+
+
+def _run_box(artifact: Path, fd: int, limits: Limits, uid: int, slot: RunSlot) -> Box:
+    return Box(
+        name="run",
+        argv=(base_interpreter(), "-I", "-S", "-B", CHILD.target, str(fd)),
+        mounts=(*interpreter_mounts(packages=False), CHILD, Mount(source=str(artifact.parent), target="/job")),
+        env=thread_environment(slot.threads),
+        fds=(fd,),
+        uid=uid,
+        cpus=slot.cpus,
+        limits=BoxLimits(
+            # The judge counts the box's own time; this only ends a box that the judge has forgotten.
+            wall_ns=4 * limits.wall_ns + 600 * SECOND,
+            memory_bytes=limits.memory_bytes,
+            processes=limits.processes,
+            log_bytes=limits.output_bytes,
+            file_bytes=1 << 20,
+        ),
+    )
+
+
+async def _wait(
+    job: Job, judge: JudgeProcess, order: dict[str, Any], task: Path, sockets: list[socket.socket], limits: Limits
+) -> dict[str, Any]:
+    """The judge's last word. A job that is stopped does not wait long for a judge that is busy."""
+
+    def tell(message: dict[str, Any]) -> None:
+        if message.get("type") == "stage":
+            job.stage(Stage(message["stage"]))
+
+    silence = limits.wall_ns / SECOND + _SILENCE_S
+    asking = asyncio.ensure_future(judge.run(order, task, sockets, silence, tell))
+    try:
+        while not job.stopping:
+            await asyncio.wait({asking}, timeout=0.1)
+            if asking.done():
+                return asking.result()
+        await asyncio.wait({asking}, timeout=_STOP_S)
+        if asking.done():
+            return asking.result()
+        raise JudgeDied("the job was stopped while the judge was busy")
+    finally:
+        asking.cancel()
+        await asyncio.gather(asking, return_exceptions=True)
+
+
+async def _end(boxes: list[RunningBox], patience_s: float) -> list[Ended]:
+    """End the boxes; one that is just dying gets a moment to do so by itself, so that we see how."""
+    ends = []
+    for box in boxes:
+        try:
+            async with asyncio.timeout(patience_s):
+                ends.append(await box.wait())
+        except TimeoutError:
+            ends.append(await box.end(Limit.STOPPED))
+    return ends
+
+
+def _report(job: Job, done: dict[str, Any], ends: list[Ended]) -> Report:
+    result = decode(RunResult, done["result"])
+    tail = readable(ends[0].log, 8 << 10)
+    if job.stopping:
+        return Report(outcome=Stopped(reason=job.stop_reason), log_tail=tail)
+    environment = tuple((str(name), str(value)) for name, value in done["environment"])
+    if done["lost"] is not None:
+        outcome: Verdict | Incident = _lost(done["lost"], ends)
+    else:
+        outcome = _outcome(done["outcome"])
+        limited = limit_verdict(ends[0], "the candidate")
+        if limited is not None and isinstance(outcome, Verdict) and outcome.code is not VerdictCode.OK:
+            outcome = limited
+    return Report(outcome=outcome, detail=result, log_tail=tail, environment=environment)
+
+
+def _outcome(data: Any) -> Verdict | Incident:
+    return decode(Incident, data) if data["@"] == "Incident" else decode(Verdict, data)
+
+
+def _lost(lost: dict[str, str], ends: list[Ended]) -> Verdict | Incident:
+    """What a box that hung up on the judge says, by how it ended."""
+    phase = lost["phase"]
+    ended = ends[0] if lost["side"] == "candidate" else ends[-1]
+    if not ended.started or phase == "starting":
+        text = f"the {lost['side']}'s box could not be made or started: {readable(ended.log, 400)}"
+        return Incident(code=IncidentCode.SANDBOX, text=text)
+    if lost["side"] != "candidate":
+        return Incident(code=IncidentCode.REFERENCE, text=f"the initial kernel {ended.describe()} while {phase}")
+    limited = limit_verdict(ended, "the candidate")
+    if limited is not None:
+        return limited
+    code = VerdictCode.LOAD_ERROR if phase == "loading" else VerdictCode.RUNTIME_ERROR
+    if ended.limit is Limit.STOPPED:
+        return Verdict(code=code, text=f"the candidate closed its connection to the judge while {phase}")
+    return Verdict(code=code, text=f"the candidate {ended.describe()} while {phase}")

@@ -1,0 +1,258 @@
+"""The launcher's loop: orders from the agent in, stages and reports out. Never imports gRPC.
+
+It is the only process that makes boxes. When the agent's socket closes, whatever the reason, every box is
+ended and the launcher exits; when the launcher dies, the kernel ends the boxes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import errno
+import os
+import shutil
+import socket
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+from kfd.base.codec import decode, encode
+from kfd.base.work import BuildSpec, Incident, IncidentCode, JobSpec, Report
+from kfd_worker.devices.cpu import cpu_device
+from kfd_worker.devices.port import Device
+from kfd_worker.launcher.builds import build
+from kfd_worker.launcher.config import DeviceFact, LauncherConfig, LauncherFacts, ToolchainFact
+from kfd_worker.launcher.frames import read_frame, write_frame
+from kfd_worker.launcher.job import Job
+from kfd_worker.launcher.judges import JudgeDied, JudgeProcess
+from kfd_worker.launcher.places import Inputs, MissingInput, folder_name
+from kfd_worker.launcher.runs import RunSlot, run
+from kfd_worker.sandbox.box import BoxError
+from kfd_worker.sandbox.detect import detect
+from kfd_worker.sandbox.runner import Sandbox
+from kfd_worker.toolchains.cpp import Cpp
+from kfd_worker.toolchains.port import Toolchain
+
+__all__ = ["Launcher", "serve"]
+
+_FIRST_UID = 61000
+_UIDS_EACH = 40
+_MAX_JOBS = 256
+_DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+def toolchains() -> tuple[Toolchain, ...]:
+    """Every toolchain this program knows."""
+    return (Cpp(),)
+
+
+def devices(config: LauncherConfig) -> tuple[Device, ...]:
+    """Every device this machine has."""
+    return (cpu_device(config.cores),)
+
+
+class Launcher:
+    """Jobs of one agent."""
+
+    def __init__(self, config: LauncherConfig, sandbox: Sandbox, writer: asyncio.StreamWriter) -> None:
+        self._config = config
+        self._sandbox = sandbox
+        self._writer = writer
+        self._folder = Path(config.state_dir, "jobs")
+        self._toolchains: dict[str, Toolchain] = {}
+        self._slots: dict[str, RunSlot] = {}
+        self._uids: dict[str, int] = {}
+        self._jobs: dict[str, Job] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._kept: dict[str, Path] = {}
+        self._count = 0
+        self._warming: list[asyncio.Task[None]] = []
+
+    # Getting ready.
+
+    async def prepare(self) -> LauncherFacts:
+        """Sweep, self-test, start the judges' warming up; what this machine offers."""
+        shutil.rmtree(self._folder, ignore_errors=True)
+        self._folder.mkdir(parents=True, mode=0o711)
+        problems: list[tuple[str, str]] = []
+        passed = await self._test_toolchains(problems)
+        found = {device.id: device for device in devices(self._config)}
+        offered = []
+        for name in self._config.run_slots:
+            device = found.get(name)
+            if device is None:
+                problems.append((f"device {name}", "there is no such device on this machine"))
+                continue
+            offered.append(DeviceFact(id=device.id, name=device.name, facts=device.facts))
+            self._slots[name] = self._run_slot(name)
+            self._warming.append(asyncio.create_task(self._warm(self._slots[name].judge)))
+        return LauncherFacts(
+            toolchains=tuple(passed), devices=tuple(offered), sandbox=self._sandbox.facts, problems=tuple(problems)
+        )
+
+    async def _test_toolchains(self, problems: list[tuple[str, str]]) -> list[ToolchainFact]:
+        passed = []
+        for toolchain in toolchains():
+            try:
+                tested = await asyncio.to_thread(toolchain.self_test)
+            except (OSError, ValueError) as error:
+                problems.append((f"toolchain {toolchain.name}", str(error)))
+                continue
+            self._toolchains[toolchain.name] = toolchain
+            passed.append(
+                ToolchainFact(
+                    name=toolchain.name,
+                    version=tested.version,
+                    fingerprint=tested.fingerprint,
+                    targets=toolchain.targets,
+                )
+            )
+        return passed
+
+    def _run_slot(self, name: str) -> RunSlot:
+        cpus = self._config.cores
+        threads = self._config.threads or len(cpus or os.sched_getaffinity(0))
+        judge = JudgeProcess(self._sandbox, name, self._uid(f"{name}/judge"), threads, cpus)
+        return RunSlot(
+            judge=judge,
+            candidate_uid=self._uid(f"{name}/candidate"),
+            initial_uid=self._uid(f"{name}/initial"),
+            threads=threads,
+            cpus=cpus,
+        )
+
+    async def _warm(self, judge: JudgeProcess) -> None:
+        async with judge.lock:
+            try:
+                await judge.start()
+            except (JudgeDied, BoxError):
+                # The first job tries again and reports what it finds.
+                await judge.kill()
+
+    def _uid(self, purpose: str) -> int:
+        """A host user for one purpose: other slots and, mostly, other agents of this host have others."""
+        if purpose not in self._uids:
+            base = _FIRST_UID + crc32(self._config.state_dir.encode()) % 100 * _UIDS_EACH
+            self._uids[purpose] = base + len(self._uids) % _UIDS_EACH
+        return self._uids[purpose]
+
+    # Orders.
+
+    def obey(self, frame: dict[str, Any]) -> None:
+        """Take one order of the agent. Raises ValueError for one that makes no sense."""
+        kind, ref = frame.get("do"), str(frame.get("ref", ""))
+        if kind == "run":
+            self._start(ref, frame)
+        elif kind == "stop":
+            if ref in self._jobs:
+                self._jobs[ref].stop(str(frame.get("reason", "")))
+        elif kind == "discard":
+            folder = self._kept.pop(ref, None)
+            if folder is not None:
+                shutil.rmtree(folder, ignore_errors=True)
+        else:
+            raise ValueError(f"unknown order {kind!r}")
+
+    def _start(self, ref: str, frame: dict[str, Any]) -> None:
+        if ref in self._jobs or len(self._jobs) >= _MAX_JOBS:
+            text = "this job runs already" if ref in self._jobs else f"{_MAX_JOBS} jobs run already"
+            self._tell({"is": "done", "ref": ref, "report": encode(_internal(text))})
+            return
+        self._count += 1
+        folder = self._folder / folder_name(ref, self._count)
+        inputs = Inputs({str(key): str(value) for key, value in frame["inputs"].items()})
+        job = Job(ref, folder, inputs, lambda stage: self._tell({"is": "stage", "ref": ref, "stage": str(stage)}))
+        self._jobs[ref] = job
+        spec = decode(JobSpec, frame["spec"])
+        self._tasks[ref] = asyncio.create_task(self._run(job, str(frame["slot"]), spec))
+
+    async def _run(self, job: Job, slot: str, spec: JobSpec) -> None:
+        try:
+            report = await self._report(job, slot, spec)
+        except asyncio.CancelledError:
+            await job.end_boxes()
+            raise
+        finally:
+            del self._jobs[job.ref]
+            del self._tasks[job.ref]
+        self._kept[job.ref] = job.folder
+        self._tell(
+            {
+                "is": "done",
+                "ref": job.ref,
+                "report": encode(dataclasses.replace(report, stages_ns=job.stages())),
+                "artifact": str(job.artifact) if job.artifact else None,
+                "log": str(job.log) if job.log else None,
+            }
+        )
+
+    async def _report(self, job: Job, slot: str, spec: JobSpec) -> Report:
+        try:
+            job.folder.mkdir(mode=0o711)
+            if isinstance(spec.work, BuildSpec):
+                return await build(
+                    job, spec.work, spec.limits, self._sandbox, self._toolchains, self._uid(f"{slot}/build")
+                )
+            run_slot = self._slots.get(slot)
+            if run_slot is None:
+                return _internal(f"this launcher has no run slot {slot!r}")
+            return await run(job, spec.work, spec.limits, self._sandbox, run_slot)
+        except MissingInput as error:
+            return Report(
+                outcome=Incident(code=IncidentCode.MISSING_INPUT, text=str(error), missing=error.digest)
+            )
+        except BoxError as error:
+            return Report(outcome=Incident(code=IncidentCode.SANDBOX, text=str(error)))
+        except OSError as error:
+            code = IncidentCode.DISK_FULL if error.errno in _DISK_FULL else IncidentCode.INTERNAL
+            return Report(outcome=Incident(code=code, text=f"the launcher failed: {error}"))
+        except Exception as error:  # noqa: BLE001 - a fault of ours ends one job, never the launcher
+            return _internal(f"the launcher failed: {type(error).__name__}: {error}")
+        finally:
+            await job.end_boxes()
+
+    def _tell(self, frame: dict[str, Any]) -> None:
+        write_frame(self._writer, frame)
+
+    # The end.
+
+    async def close(self) -> None:
+        """End every job, box and judge."""
+        tasks = [*self._tasks.values(), *self._warming]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*(slot.judge.kill() for slot in self._slots.values()))
+        await self._sandbox.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _internal(text: str) -> Report:
+    return Report(outcome=Incident(code=IncidentCode.INTERNAL, text=text))
+
+
+async def serve(fd: int) -> int:
+    """Serve the agent on an inherited socket; returns the exit code."""
+    reader, writer = await asyncio.open_connection(sock=socket.socket(fileno=fd), limit=1 << 20)
+    first = await read_frame(reader)
+    if first is None:
+        return 0
+    config = decode(LauncherConfig, first["config"])
+    try:
+        Path(config.state_dir).mkdir(parents=True, exist_ok=True, mode=0o700)
+        os.chmod(config.state_dir, 0o700)
+        sandbox = detect(accept_unsandboxed=config.accept_unsandboxed, hide=config.hide)
+    except (BoxError, OSError) as error:
+        write_frame(writer, {"is": "refused", "text": str(error)})
+        await writer.drain()
+        return 3
+    launcher = Launcher(config, sandbox, writer)
+    try:
+        write_frame(writer, {"is": "facts", "facts": encode(await launcher.prepare())})
+        while (frame := await read_frame(reader)) is not None:
+            launcher.obey(frame)
+    finally:
+        await launcher.close()
+        writer.close()
+    return 0
+
