@@ -42,6 +42,4 @@ class Dice:
             point -= weight
             if point < 0 and weight > 0:
                 return option
-        return next(
-            option for option, weight in zip(reversed(options), reversed(weights), strict=True) if weight > 0
-        )
+        return next(option for option, weight in zip(reversed(options), reversed(weights), strict=True) if weight > 0)

@@ -10,7 +10,8 @@ from kfd.base.failure import CallerError, NotFound
 from kfd.base.ids import CampaignId, CandidateId, JobId, campaign_of
 from kfd.base.instant import SECOND, Instant
 from kfd.base.work import Report
-from kfd.core.campaign.machine import Campaign, CancelJob, Enqueue, Loaded, Output
+from kfd.core.campaign.machine import Campaign
+from kfd.core.campaign.ports import CancelJob, Enqueue, Loaded, Output
 from kfd.core.campaign.state import ENDED, CampaignRecord, CampaignState
 from kfd.core.commands import Command, CreateCampaign, Refuse, ReplyTo, SaveCampaign
 from kfd.core.events import (
@@ -117,16 +118,14 @@ class Engine:
 
     # ---- routing --------------------------------------------------------------------------------------
 
-    def _handle(self, event: Event, now: Instant) -> list[Command]:  # noqa: C901 - one line a kind of event
+    def _handle(self, event: Event, now: Instant) -> list[Command]:
         match event:
             case SlotSynced():
                 return self._fleet_outputs(self.fleet.sync(event.call, event.report, now), now)
             case AgentRegistered():
                 return self._fleet_outputs(self.fleet.register(event.call, event.registration, now), now)
             case AgentLeft():
-                return self._fleet_outputs(
-                    self.fleet.leave(event.call, event.session, event.reason, now), now
-                )
+                return self._fleet_outputs(self.fleet.leave(event.call, event.session, event.reason, now), now)
             case CallDropped():
                 return self._fleet_outputs(self.fleet.drop_call(event.call, now), now)
             case WorkerDrained():
@@ -198,9 +197,7 @@ class Engine:
         commands += self._campaign_outputs(campaign.begin(event.initial, event.initial_text, now), now)
         return [*commands, ReplyTo(call=event.call, value=(spec.id, spec.name, False))]
 
-    def _steer(
-        self, event: CampaignPaused | CampaignResumed | CampaignCancelled, now: Instant
-    ) -> list[Command]:
+    def _steer(self, event: CampaignPaused | CampaignResumed | CampaignCancelled, now: Instant) -> list[Command]:
         campaign = self.campaigns.get(event.campaign)
         if campaign is None:
             raise NotFound(f"no campaign {event.campaign} is in progress", mend="kfd-client list")
@@ -214,9 +211,7 @@ class Engine:
         commands = self._campaign_outputs(outputs, now)
         return [*commands, ReplyTo(call=event.call, value=None)]
 
-    def _draft(
-        self, event: DraftArrived | DraftRejected | DraftMissed | DraftFaulted, now: Instant
-    ) -> list[Command]:
+    def _draft(self, event: DraftArrived | DraftRejected | DraftMissed | DraftFaulted, now: Instant) -> list[Command]:
         campaign = self.campaigns.get(campaign_of(event.candidate))
         if campaign is None:
             return []
@@ -224,9 +219,7 @@ class Engine:
 
     # ---- composition ----------------------------------------------------------------------------------
 
-    def _step(
-        self, campaign: Campaign, step: Callable[[Campaign], list[Output]], now: Instant
-    ) -> list[Command]:
+    def _step(self, campaign: Campaign, step: Callable[[Campaign], list[Output]], now: Instant) -> list[Command]:
         """One step of one campaign. A fault of ours in it ends that campaign and no other."""
         try:
             outputs = step(campaign)

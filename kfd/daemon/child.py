@@ -63,9 +63,7 @@ class EmbeddedAgent:
                 deaths = 0 if time.monotonic() - started > STEADY_SECONDS else deaths + 1
                 self._log.warning("agent.ended", exit_code=code, deaths=deaths)
                 if code == EXIT_NO_RESTART:
-                    self._log.error(
-                        "agent.refused", next="read its last message above; the daemon goes on without it"
-                    )
+                    self._log.error("agent.refused", next="read its last message above; the daemon goes on without it")
                     return
                 await asyncio.sleep(RESTART_SECONDS[min(deaths, len(RESTART_SECONDS) - 1)])
         finally:

@@ -22,9 +22,7 @@ def main() -> None:
 
 
 @main.command()
-@click.option(
-    "--config", "config_path", type=click.Path(path_type=Path), help="TOML file with the configuration."
-)
+@click.option("--config", "config_path", type=click.Path(path_type=Path), help="TOML file with the configuration.")
 @click.option(
     "--state-dir",
     type=click.Path(path_type=Path),
@@ -32,9 +30,7 @@ def main() -> None:
 )
 @click.option("--listen", help="HOST:PORT on loopback; port 0 takes a free one.")
 @click.option("--with-worker", is_flag=True, help="Start an agent on this machine as a child.")
-@click.option(
-    "--accept-unsandboxed", is_flag=True, help="Let the embedded agent run kernels without a sandbox."
-)
+@click.option("--accept-unsandboxed", is_flag=True, help="Let the embedded agent run kernels without a sandbox.")
 def serve(
     config_path: Path | None,
     state_dir: Path | None,
@@ -44,15 +40,15 @@ def serve(
 ) -> None:
     """Serve campaigns until stopped (SIGTERM or Ctrl-C)."""
     try:
-        import asyncio  # noqa: PLC0415 - --version and --help stay quick
+        import asyncio
 
-        import uvloop  # noqa: PLC0415
+        import uvloop
 
-        from kfd.daemon.config import load_config  # noqa: PLC0415
-        from kfd.daemon.config import state_dir as state_dir_of  # noqa: PLC0415
-        from kfd.daemon.lifespan import serve as run  # noqa: PLC0415
-        from kfd.daemon.state import StateFolder  # noqa: PLC0415
-        from kfd.daemon.telemetry import configure_logging  # noqa: PLC0415
+        from kfd.daemon.config import load_config
+        from kfd.daemon.config import state_dir as state_dir_of
+        from kfd.daemon.lifespan import serve as run
+        from kfd.daemon.state import StateFolder
+        from kfd.daemon.telemetry import configure_logging
     except ModuleNotFoundError as error:
         _fail(f"the daemon's packages are missing ({error.name})", "pip install 'kfd[daemon]'", EXIT_USAGE)
     try:

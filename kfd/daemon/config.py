@@ -28,12 +28,8 @@ class _Section(BaseModel):
 class ServerConfig(_Section):
     """Where the daemon listens and keeps its state."""
 
-    listen: str = Field(
-        "127.0.0.1:7440", description="Address and port; loopback only. Port 0 takes a free one."
-    )
-    state_dir: Path | None = Field(
-        None, description="State folder; default $KFD_STATE_DIR or ~/.local/state/kfd."
-    )
+    listen: str = Field("127.0.0.1:7440", description="Address and port; loopback only. Port 0 takes a free one.")
+    state_dir: Path | None = Field(None, description="State folder; default $KFD_STATE_DIR or ~/.local/state/kfd.")
     stop_seconds: float = Field(8.0, gt=0, le=60, description="How long an orderly stop may take.")
 
     @field_validator("listen")
@@ -48,29 +44,21 @@ class ServerConfig(_Section):
         except ValueError as error:
             raise ValueError(f"{host} is not an IP address") from error
         if not is_loopback:
-            raise ValueError(
-                f"{host} is not a loopback address; without TLS the daemon listens on loopback only"
-            )
+            raise ValueError(f"{host} is not a loopback address; without TLS the daemon listens on loopback only")
         return value
 
 
 class LogConfig(_Section):
     """How the daemon logs."""
 
-    format: Literal["auto", "console", "json"] = Field(
-        "auto", description="auto: console on a terminal, else json."
-    )
-    level: Literal["debug", "info", "warning", "error"] = Field(
-        "info", description="Least severe level shown."
-    )
+    format: Literal["auto", "console", "json"] = Field("auto", description="auto: console on a terminal, else json.")
+    level: Literal["debug", "info", "warning", "error"] = Field("info", description="Least severe level shown.")
 
 
 class DiskConfig(_Section):
     """When the disk is too full for new work."""
 
-    floor_mb: int = Field(
-        256, ge=0, description="Free MiB under the state folder below which no new work begins."
-    )
+    floor_mb: int = Field(256, ge=0, description="Free MiB under the state folder below which no new work begins.")
 
 
 class SearchConfig(_Section):
@@ -78,9 +66,7 @@ class SearchConfig(_Section):
 
     rewrite: float = Field(0.6, ge=0, description="Share of whole rewrites.")
     patch: float = Field(0.4, ge=0, description="Share of SEARCH/REPLACE patches.")
-    repair_depth: int = Field(
-        2, ge=0, le=10, description="Repairs in a row on one line of failures; 0: none."
-    )
+    repair_depth: int = Field(2, ge=0, le=10, description="Repairs in a row on one line of failures; 0: none.")
     inspirations: int = Field(2, ge=0, le=8, description="Other elites shown in a prompt.")
     parent_uniform: float = Field(0.4, ge=0, description="Share of parents drawn uniformly over cells.")
     parent_fitness: float = Field(0.6, ge=0, description="Share of parents drawn in proportion to fitness.")
@@ -101,9 +87,7 @@ class MeasureConfig(_Section):
 
     min_rounds: int = Field(8, ge=3, le=1000, description="Fewest rounds.")
     max_rounds: int = Field(40, ge=3, le=10_000, description="Most rounds.")
-    target_half_width: float = Field(
-        0.02, gt=0, lt=1, description="Stop when the interval's half-width is below."
-    )
+    target_half_width: float = Field(0.02, gt=0, lt=1, description="Stop when the interval's half-width is below.")
     max_seconds: float = Field(10.0, gt=0, le=600, description="Longest measurement of one candidate.")
 
     def plan(self) -> MeasurementPlan:
@@ -128,12 +112,8 @@ class WorkerConfig(_Section):
     """The embedded agent of ``kfd serve --with-worker``."""
 
     build_lanes: int = Field(0, ge=0, le=256, description="Build lanes; 0 lets the agent choose.")
-    executor: Literal["real", "simulated"] = Field(
-        "real", description="simulated: no kernel is built or run."
-    )
-    accept_unsandboxed: bool = Field(
-        False, description="Run kernels without a sandbox; they can harm this machine."
-    )
+    executor: Literal["real", "simulated"] = Field("real", description="simulated: no kernel is built or run.")
+    accept_unsandboxed: bool = Field(False, description="Run kernels without a sandbox; they can harm this machine.")
 
 
 class Config(_Section):
@@ -154,9 +134,7 @@ def load_config(path: Path | None) -> Config:
     try:
         text = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(
-            f"cannot be read: {error}", file=str(path), mend="name a readable TOML file"
-        ) from error
+        raise BadInput(f"cannot be read: {error}", file=str(path), mend="name a readable TOML file") from error
     try:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

@@ -213,9 +213,7 @@ def _render(request: PromptRequest, kernel: KernelFile) -> _Prepared:
 
 def _judge_answer(request: DraftRequest, prepared: _Prepared, answer: Answer, spec: TaskSpec) -> DraftEvent:
     """What an answer is worth: a kernel, or the reason why there is none."""
-    parsed = answers.parse(
-        answer.text, answer.finish_reason, request.operator.value, prepared.kernel, spec.entry
-    )
+    parsed = answers.parse(answer.text, answer.finish_reason, request.operator.value, prepared.kernel, spec.entry)
     texts = (prepared.prompt, pack("answer", answer.text))
     usage = answer.usage
     if isinstance(parsed, answers.Rejected):

@@ -94,9 +94,7 @@ async def started(
         boot = os.urandom(16)
         engine = Engine(policy or FleetPolicy(), boot)
         snapshot = await load(reader.connection)
-        first = engine.load(
-            snapshot.campaigns, snapshot.jobs, snapshot.sources, snapshot.keys, time.monotonic_ns()
-        )
+        first = engine.load(snapshot.campaigns, snapshot.jobs, snapshot.sources, snapshot.keys, time.monotonic_ns())
         reactor = Reactor(engine, journal, boot)
 
         desk = ManualDesk()
@@ -104,15 +102,13 @@ async def started(
         drafter = Drafter(generators, reader, blobs.get, reactor.post)
         generators["recorded"] = RecordedGenerator(drafter.files_of)
         if config.llm.models and "openai" not in generators:
-            from kfd.llm.openai_adapter import OpenAIGenerator  # noqa: PLC0415 - 1.5 s of import, only when used
+            from kfd.llm.openai_adapter import OpenAIGenerator
 
             generators["openai"] = OpenAIGenerator(config.llm)
         stack.push_async_callback(drafter.close)
 
         defaults = Defaults(
-            generators=tuple(
-                sorted(generators, key=lambda name: (name != "openai", name != "recorded", name))
-            ),
+            generators=tuple(sorted(generators, key=lambda name: (name != "openai", name != "recorded", name))),
             models=tuple(model.name for model in config.llm.models),
             in_flight=config.campaign.in_flight,
             plan=config.campaign.measure.plan(),
@@ -215,9 +211,7 @@ def _bind(server: grpc.aio.Server, listen: str, state: StateFolder) -> str:
             continue
         if bound:
             return f"{host}:{bound}"
-    raise CallerError(
-        f"cannot listen on {listen}", mend="another program has the port; give another --listen"
-    )
+    raise CallerError(f"cannot listen on {listen}", mend="another program has the port; give another --listen")
 
 
 async def _stop_server(server: grpc.aio.Server, reactor: Reactor) -> None:

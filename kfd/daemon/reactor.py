@@ -159,9 +159,7 @@ class Reactor:
             except StoreStalled as stall:
                 if self.stalled_since is None:
                     self.stalled_since = time.monotonic()
-                    self._log.error(
-                        "store.stalled", reason=str(stall), next="free space under the state folder"
-                    )
+                    self._log.error("store.stalled", reason=str(stall), next="free space under the state folder")
                 await asyncio.sleep(STALL_RETRY_SECONDS[min(attempt, len(STALL_RETRY_SECONDS) - 1)])
                 attempt += 1
         if self.stalled_since is not None:
@@ -190,9 +188,7 @@ class Reactor:
                     if self._effects is not None:
                         self._effects.stop_draft(candidate)
                 case Fact(kind=kind, campaign=campaign, body=body):
-                    self._log.info(
-                        kind, campaign=campaign, **{key: value for key, value in body if value is not None}
-                    )
+                    self._log.info(kind, campaign=campaign, **{key: value for key, value in body if value is not None})
                 case _:
                     pass
 

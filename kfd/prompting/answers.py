@@ -88,6 +88,8 @@ def _rewritten(text: str, kernel: KernelFile, entry: str) -> tuple[str, ...] | R
     found = [block for block in found if block.text.strip()]
     if not found:
         return _no_code(text, "fenced code block")
+    # A quotation of the file as it is answers nothing when something else is there too.
+    found = [block for block in found if _normal(block.text) != _normal(kernel.text)] or found[:1]
     complete = [block for block in found if MARKER.search(block.text)]
     if complete:
         return _from_complete(complete, kernel)
@@ -116,9 +118,7 @@ def _chosen(found: list[Fenced], kernel: KernelFile, entry: str) -> str | Reject
     fresh = [text for text in texts if _normal(text) not in current] or texts[:1]
     if len(fresh) == 1:
         return fresh[0]
-    return Rejected(
-        RejectReason.AMBIGUOUS, f"{len(fresh)} different code blocks could be it: give exactly one"
-    )
+    return Rejected(RejectReason.AMBIGUOUS, f"{len(fresh)} different code blocks could be it: give exactly one")
 
 
 def _from_complete(complete: list[Fenced], kernel: KernelFile) -> tuple[str, ...] | Rejected:
@@ -174,8 +174,7 @@ def _normal(text: str) -> str:
 def _without_surroundings(text: str, kernel: KernelFile) -> str:
     """Code without a repetition of the fixed text before and after the only block (markers left away)."""
     before, after = (
-        [line.rstrip() for line in part.splitlines() if line.strip()]
-        for part in _marker_free(_outside(kernel))
+        [line.rstrip() for line in part.splitlines() if line.strip()] for part in _marker_free(_outside(kernel))
     )
     lines = text.splitlines()
     telling = [at for at, line in enumerate(lines) if line.strip()]
@@ -185,7 +184,7 @@ def _without_surroundings(text: str, kernel: KernelFile) -> str:
     last = len(lines)
     if after and len(shown) > len(before) + len(after) and shown[-len(after) :] == after:
         last = telling[-len(after)]
-    return "".join(f"{line}\n" for line in lines[telling[len(before) - 1] + 1 : last])
+    return "".join(f"{line}\n" for line in lines[telling[len(before) - 1] + 1 : last]).lstrip("\n")
 
 
 # ---- patch ----------------------------------------------------------------------------------------------

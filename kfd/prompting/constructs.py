@@ -148,17 +148,11 @@ class _Reader:
         for node in self._live("assign"):
             self._read_assignment(node)
         found.reciprocals = sum(self._is_one(node) for node in self._live("division"))
-        found.recursive = any(
-            self._calls_itself(node, calls) for node in self._live("function")[:_MAX_FUNCTIONS]
-        )
+        found.recursive = any(self._calls_itself(node, calls) for node in self._live("function")[:_MAX_FUNCTIONS])
         return found
 
     def _live(self, name: str) -> list[Node]:
-        return [
-            node
-            for node in self._captures.get(name, ())[:_MAX_NODES]
-            if not self._dead.holds(node.start_byte)
-        ]
+        return [node for node in self._captures.get(name, ())[:_MAX_NODES] if not self._dead.holds(node.start_byte)]
 
     def _text(self, node: Node | None, limit: int = _STRETCH) -> bytes:
         if node is None:
@@ -204,9 +198,7 @@ class _Reader:
         if not any_exported or not named:
             return []
         source = dead.blank(self._source)
-        bodies = {
-            name: b" ".join(source[start:end] for start, end in ranges) for name, ranges in named.items()
-        }
+        bodies = {name: b" ".join(source[start:end] for start, end in ranges) for name, ranges in named.items()}
         around = _Ranges(piece for ranges in named.values() for piece in ranges).blank(source)
         reached: set[bytes] = set()
         todo = _words(around) & named.keys()
@@ -271,11 +263,7 @@ class _Reader:
         for node in self._live("array"):
             text = self._text(node)
             at = text.find(b"{")
-            if (
-                at >= 0
-                and re.search(rb"\bconst(?:expr)?\b", text[:at])
-                and tables.holds(node.start_byte + at)
-            ):
+            if at >= 0 and re.search(rb"\bconst(?:expr)?\b", text[:at]) and tables.holds(node.start_byte + at):
                 self._found.tables += 1
             else:
                 self._found.buffers += inside.holds(node.start_byte)
@@ -287,8 +275,7 @@ class _Reader:
     def _calls_itself(self, function: Node, calls: list[tuple[Node, str]]) -> bool:
         name = self._function_name(function).decode("utf-8", "replace")
         return bool(name) and any(
-            called == name and function.start_byte < node.start_byte < function.end_byte
-            for node, called in calls
+            called == name and function.start_byte < node.start_byte < function.end_byte for node, called in calls
         )
 
     # ---- loops

@@ -115,28 +115,20 @@ def _matches(wanted: list[str], lines: list[str]) -> list[int]:
 
 def _refused(number: int, edit: Edit, count: int, blocks: list[list[str]], outside: list[str]) -> Rejected:
     if count:
-        return Rejected(
-            RejectReason.EDIT_AMBIGUOUS, f"the SEARCH text of edit {number} occurs more than once"
-        )
+        return Rejected(RejectReason.EDIT_AMBIGUOUS, f"the SEARCH text of edit {number} occurs more than once")
     loose = [line.rstrip() for line in edit.search if line.strip()]
     elsewhere = {line.rstrip() for line in outside}
     within = {line.rstrip() for lines in blocks for line in lines}
     if any(line in elsewhere and line not in within for line in loose):
-        return Rejected(
-            RejectReason.OUTSIDE_BLOCK, f"edit {number} touches fixed lines outside the EVOLVE block"
-        )
+        return Rejected(RejectReason.OUTSIDE_BLOCK, f"edit {number} touches fixed lines outside the EVOLVE block")
     near = _nearest(loose, [line for lines in blocks for line in lines])
-    return Rejected(
-        RejectReason.EDIT_UNMATCHED, f"the SEARCH text of edit {number} is not there; nearest:\n{near}"
-    )
+    return Rejected(RejectReason.EDIT_UNMATCHED, f"the SEARCH text of edit {number} is not there; nearest:\n{near}")
 
 
 def _nearest(search: list[str], lines: list[str]) -> str:
     """The lines most like the first lines of the search, by words in common: linear, unlike a diff."""
     words = {word for line in search[:3] for word in re.findall(r"\w+", line[:400])}
-    scored = [
-        (len(words & set(re.findall(r"\w+", line[:400]))), -at) for at, line in enumerate(lines[:20_000])
-    ]
+    scored = [(len(words & set(re.findall(r"\w+", line[:400]))), -at) for at, line in enumerate(lines[:20_000])]
     if not scored:
         return "(the block is empty)"
     first = max(0, -max(scored)[1] - 1)

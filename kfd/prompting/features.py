@@ -52,18 +52,11 @@ def _memory(found: Constructs) -> int:
     vector = (
         found.vector_types
         or any(_VECTOR_TYPE.search(name) for name in found.types)
-        or any(
-            _VECTOR_CALL.match(call) and call not in horizontal and not _AHEAD.match(call)
-            for call in found.calls
-        )
+        or any(_VECTOR_CALL.match(call) and call not in horizontal and not _AHEAD.match(call) for call in found.calls)
         or any(_is_simd(words) for words in found.pragmas)
     )
     tiles = found.blocked_loops > 0 or found.buffers > 0
-    if (
-        (ahead and (tiles or vector))
-        or found.nested_blocks
-        or (found.blocked_loops and found.buffers and vector)
-    ):
+    if (ahead and (tiles or vector)) or found.nested_blocks or (found.blocked_loops and found.buffers and vector):
         return 3
     if tiles or ahead:
         return 2
@@ -77,9 +70,7 @@ def _is_simd(words: tuple[str, ...]) -> bool:
 def _algorithm(found: Constructs) -> int:
     """0 direct port; 1 fused passes, hoisted reciprocals; 2 reformulated: online or approximated; 3 both, or
     recursion."""
-    approximated = (
-        found.horner > 0 or found.tables > 0 or found.bit_casts > 0 or any(map(_BITS.match, found.calls))
-    )
+    approximated = found.horner > 0 or found.tables > 0 or found.bit_casts > 0 or any(map(_BITS.match, found.calls))
     online = found.rescaled > 0
     if found.recursive or (approximated and online):
         return 3
@@ -92,12 +83,8 @@ def _parallelism(found: Constructs) -> int:
     """0 one thread; 1 independent threads; 2 reductions, shuffles, barriers; 3 atomics, tasks, critical
     sections."""
     omp = [set(words) for words in found.pragmas if words[:1] == ("omp",)]
-    threaded = [
-        words for words in omp if words & {"parallel", "for", "sections", "teams", "distribute", "single"}
-    ]
-    threads = threaded or any(
-        re.match(r"std::(?:j?thread|async|execution::par)", name) for name in found.names()
-    )
+    threaded = [words for words in omp if words & {"parallel", "for", "sections", "teams", "distribute", "single"}]
+    threads = threaded or any(re.match(r"std::(?:j?thread|async|execution::par)", name) for name in found.names())
     if any(words & {"atomic", "critical", "task", "taskloop", "ordered"} for words in omp) or any(
         _ATOMIC.match(name) for name in found.names()
     ):

@@ -19,9 +19,7 @@ _CHARACTER = r"(?<!\w)(?:u8|[uUL])?'(?:[^'\\\n]|\\.)*+'?"
 _NUMBER = r"\.?\d(?:[eEpP][+-]|'?[\w.])*+"
 _MARK = r"<<=|>>=|<=>|\.\.\.|->\*|::|->|\+\+|--|<<|>>|&&|\|\||[-+*/%&|^=<>!]=|##|\S"
 
-_NOT_CODE = re.compile(
-    rf"(?P<comment>{_LINE_COMMENT}|{_BLOCK_COMMENT})|(?P<text>{_RAW}|{_STRING}|{_CHARACTER})", re.S
-)
+_NOT_CODE = re.compile(rf"(?P<comment>{_LINE_COMMENT}|{_BLOCK_COMMENT})|(?P<text>{_RAW}|{_STRING}|{_CHARACTER})", re.S)
 _STREAM = re.compile(
     rf"(?:[ \t\r\f\v]|\\\r?\n|{_LINE_COMMENT}|{_BLOCK_COMMENT})++"
     rf"|(\n|{_RAW}|(?:u8|[uUL])?{_STRING}|{_CHARACTER}|[^\W\d]\w*+|{_NUMBER}|{_MARK})",

@@ -25,9 +25,7 @@ def clean(text: str, cap: int) -> str:
     """Text without escape sequences, control and invisible characters, at most ``cap`` characters of it."""
     cut = text[: cap * 2]
     cut = _ESCAPES.sub("", cut.replace("\r\n", "\n").replace("\r", "\n"))
-    cut = "".join(
-        c for c in cut if c in "\n\t" or (c.isprintable() and unicodedata.category(c) not in _HIDDEN)
-    )
+    cut = "".join(c for c in cut if c in "\n\t" or (c.isprintable() and unicodedata.category(c) not in _HIDDEN))
     if len(cut) > cap or len(text) > cap * 2:
         cut = f"{cut[:cap]}\n... ({len(text)} characters in all)"
     return cut

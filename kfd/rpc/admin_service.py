@@ -47,6 +47,4 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
 
     async def _drain(self, worker: str, *, drain: bool, reason: str) -> None:
         name = WorkerName(worker)
-        await self._reactor.call(
-            lambda call: WorkerDrained(call=call, worker=name, drain=drain, reason=reason)
-        )
+        await self._reactor.call(lambda call: WorkerDrained(call=call, worker=name, drain=drain, reason=reason))

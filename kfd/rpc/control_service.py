@@ -230,9 +230,7 @@ class ControlService(control_pb2_grpc.ControlServiceServicer):
     async def Tell(self, request: control_pb2.TellRequest, context: Any) -> control_pb2.TellResponse:  # noqa: N802
         """Answer a prompt. Returns when what became of the answer is durable."""
         if len(request.answer.encode("utf-8", "replace")) > MAX_ANSWER_BYTES:
-            raise BadInput(
-                f"the answer is larger than {MAX_ANSWER_BYTES} bytes", mend="answer with the kernel only"
-            )
+            raise BadInput(f"the answer is larger than {MAX_ANSWER_BYTES} bytes", mend="answer with the kernel only")
         candidate = await self._reader.resolve_candidate(request.candidate)
         await self._reader.candidate(candidate)
         self._desk.tell(candidate, request.answer, request.model or "manual")
@@ -243,13 +241,9 @@ class ControlService(control_pb2_grpc.ControlServiceServicer):
         while time.monotonic() < stop_at:
             found = (await self._reader.candidate(candidate)).candidate
             if found.state.value != "drafting":
-                return control_pb2.TellResponse(
-                    state=found.state.value, outcome=found.outcome, text=found.text
-                )
+                return control_pb2.TellResponse(state=found.state.value, outcome=found.outcome, text=found.text)
             await self._reactor.committed(0.5)
-        raise WrongState(
-            f"the answer for {candidate} was taken but is not stored yet", mend="kfd-client show it again"
-        )
+        raise WrongState(f"the answer for {candidate} was taken but is not stored yet", mend="kfd-client show it again")
 
     # ---- helpers --------------------------------------------------------------------------------------
 

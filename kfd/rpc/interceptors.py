@@ -55,9 +55,7 @@ class TokenCheck(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]
 
         self._refuse = grpc.unary_unary_rpc_method_handler(refuse)
 
-    async def intercept_service(
-        self, continuation: Callable[[Any], Awaitable[Any]], handler_call_details: Any
-    ) -> Any:
+    async def intercept_service(self, continuation: Callable[[Any], Awaitable[Any]], handler_call_details: Any) -> Any:
         """Let a call pass or refuse it before its handler sees it."""
         if handler_call_details.method not in _OPEN_METHODS:
             given = next((v for k, v in handler_call_details.invocation_metadata if k == "authorization"), "")
@@ -73,9 +71,7 @@ class ErrorMapper(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]
     def __init__(self) -> None:
         self._log = structlog.get_logger("kfd.rpc")
 
-    async def intercept_service(
-        self, continuation: Callable[[Any], Awaitable[Any]], handler_call_details: Any
-    ) -> Any:
+    async def intercept_service(self, continuation: Callable[[Any], Awaitable[Any]], handler_call_details: Any) -> Any:
         """Wrap the handler of a call."""
         handler = await continuation(handler_call_details)
         if handler is None:

@@ -50,9 +50,7 @@ def spec_of(
         raise CallerError(f"the task has no target {target!r}", mend=f"it has {', '.join(task.targets)}")
     candidates = options.candidates or task.budget_candidates
     if candidates > MAX_CANDIDATES:
-        raise CallerError(
-            f"{candidates} candidates are more than {MAX_CANDIDATES}", mend="give a smaller --candidates"
-        )
+        raise CallerError(f"{candidates} candidates are more than {MAX_CANDIDATES}", mend="give a smaller --candidates")
     budget_ns: Span = options.max_ns or task.budget_ns
     in_flight = options.in_flight or defaults.in_flight
     if in_flight > MAX_IN_FLIGHT:
@@ -60,9 +58,7 @@ def spec_of(
             f"{in_flight} candidates in flight are more than {MAX_IN_FLIGHT}",
             mend="give a smaller --in-flight",
         )
-    if len(options.name) > 100 or any(
-        ch.isspace() or not ch.isprintable() or ch in "@/" for ch in options.name
-    ):
+    if len(options.name) > 100 or any(ch.isspace() or not ch.isprintable() or ch in "@/" for ch in options.name):
         raise CallerError(
             "a campaign's name has up to 100 visible characters, no spaces, no @ and no /",
             mend="give another --name",
@@ -117,9 +113,7 @@ def _generator(task: TaskSpec, wanted: str, defaults: Defaults) -> str:
                 f"there is no generator {wanted!r}", mend=f"choose one of {', '.join(defaults.generators)}"
             )
         if wanted not in defaults.generators:
-            raise CallerError(
-                "no model is configured", mend="add [[llm.models]] to the daemon's configuration"
-            )
+            raise CallerError("no model is configured", mend="add [[llm.models]] to the daemon's configuration")
         if wanted == "recorded" and not task.has_recordings:
             raise CallerError(
                 "the task has no recorded answers",

@@ -43,9 +43,7 @@ class WorkerService(worker_pb2_grpc.WorkerServiceServicer):
         """Open a session. Raises BadInput."""
         _need_deadline(context)
         registration = registration_from_pb(request)
-        answer: Answer = await self._reactor.call(
-            lambda call: AgentRegistered(call=call, registration=registration)
-        )
+        answer: Answer = await self._reactor.call(lambda call: AgentRegistered(call=call, registration=registration))
         return register_answer_to_pb(answer, self._policy)
 
     async def Sync(  # noqa: N802

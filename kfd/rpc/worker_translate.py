@@ -153,9 +153,7 @@ def sync_from_pb(message: worker_pb2.SyncRequest) -> SyncReport:
     elif kind == "finished":
         state = finished_from_pb(message.finished)
     else:
-        raise BadInput(
-            "a slot that says nothing of its state", mend="Install matching versions on both sides."
-        )
+        raise BadInput("a slot that says nothing of its state", mend="Install matching versions on both sides.")
     if not 0 < message.seq <= convert.INT_MAX:
         raise BadInput(f"{message.seq} is no sequence number: they begin at 1")
     return SyncReport(
@@ -175,9 +173,7 @@ def finished_from_pb(message: worker_pb2.FinishedJob) -> FinishedJob:
     try:
         report = _judge(reports.report_from_pb(message.report))
     except BadInput as error:
-        incident = Incident(
-            code=IncidentCode.INTERNAL, text=f"the worker's report cannot be taken in: {error}"[:1000]
-        )
+        incident = Incident(code=IncidentCode.INTERNAL, text=f"the worker's report cannot be taken in: {error}"[:1000])
         report = Report(outcome=incident)
     return FinishedJob(lease=lease, report=report)
 
@@ -193,9 +189,7 @@ def _judge(report: Report) -> Report:
         for name, ratio in _ratios(detail).items():
             for speedup in detail.speedups:
                 if speedup.baseline == name and not 0.5 <= speedup.value / ratio <= 2:
-                    raise BadInput(
-                        f"it claims {speedup.value:.3g} x against {name}, its samples say {ratio:.3g} x"
-                    )
+                    raise BadInput(f"it claims {speedup.value:.3g} x against {name}, its samples say {ratio:.3g} x")
     absurd = [
         speedup
         for speedup in detail.speedups
@@ -266,7 +260,5 @@ def sync_answer_to_pb(answer: SyncAnswer) -> worker_pb2.SyncResponse:
             )
         )
     elif isinstance(directive, StopDirective):
-        message.stop.CopyFrom(
-            worker_pb2.Stop(lease=convert.lease_to_pb(directive.lease), reason=directive.reason)
-        )
+        message.stop.CopyFrom(worker_pb2.Stop(lease=convert.lease_to_pb(directive.lease), reason=directive.reason))
     return message

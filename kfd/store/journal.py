@@ -137,7 +137,7 @@ class Journal:
             self._prepare(batch, command, at)
         return batch
 
-    def _prepare(self, batch: Batch, command: Command, at: str) -> None:  # noqa: C901 - one branch a command
+    def _prepare(self, batch: Batch, command: Command, at: str) -> None:
         match command:
             case SaveJob(job=job):
                 batch.job[job.id] = rows.job_row(job)

@@ -6,12 +6,13 @@ from dataclasses import dataclass, field
 
 import aiosqlite
 
+from kfd.base.digest import Digest
 from kfd.base.failure import Bug
 from kfd.base.ids import CampaignId, CandidateId, JobId, candidate_id
 from kfd.base.work import JobSpec, Limits, RunSpec, Speedup
-from kfd.base.digest import Digest
-from kfd.core.campaign.machine import REPAIRABLE, Loaded
-from kfd.core.campaign.state import Candidate, CampaignSpec, CandidateState, DiscardReason
+from kfd.core.campaign.judging import REPAIRABLE
+from kfd.core.campaign.ports import Loaded
+from kfd.core.campaign.state import CampaignSpec, Candidate, CandidateState, DiscardReason
 from kfd.core.fleet.model import Job
 from kfd.core.search.archive import Elite
 from kfd.core.search.emitter import Broken, Operator
@@ -51,7 +52,9 @@ async def load(connection: aiosqlite.Connection) -> Snapshot:
     snapshot = Snapshot()
     async with connection.execute("SELECT idempotency_key, id, name FROM campaign") as cursor:
         snapshot.keys = [(row[0], CampaignId(row[1]), row[2]) async for row in cursor]
-    query = f"SELECT id, spec, {_RECORD} FROM campaign WHERE state NOT IN ('finished', 'failed', 'cancelled') ORDER BY id"
+    query = (
+        f"SELECT id, spec, {_RECORD} FROM campaign WHERE state NOT IN ('finished', 'failed', 'cancelled') ORDER BY id"
+    )
     async with connection.execute(query) as cursor:
         open_campaigns = [row async for row in cursor]
     for row in open_campaigns:

@@ -48,9 +48,7 @@ def migrate(path: Path) -> int:
         (application,) = connection.execute("PRAGMA application_id").fetchone()
         (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
         if tables and application != APPLICATION_ID:
-            raise CallerError(
-                f"{path} is not a kfd database", mend="name another state folder with --state-dir"
-            )
+            raise CallerError(f"{path} is not a kfd database", mend="name another state folder with --state-dir")
         if version > known[-1].version:
             raise CallerError(
                 f"{path} has schema {version}, this kfd knows up to {known[-1].version}",

@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import aiosqlite
 
@@ -35,9 +36,7 @@ class Reader:
     @classmethod
     async def open(cls, path: Path) -> Reader:
         """Open the file read-only."""
-        connection = await aiosqlite.connect(
-            f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None
-        )
+        connection = await aiosqlite.connect(f"file:{quote(str(path))}?mode=ro", uri=True, isolation_level=None)
         await connection.execute("PRAGMA query_only = ON")
         reader = cls(connection)
         await connection.set_progress_handler(reader._is_late, 20_000)
@@ -143,9 +142,7 @@ class Reader:
             return best
         prefix, dash, ordinal = text.rpartition("-")
         if not dash or not ordinal.isdecimal():
-            raise NotFound(
-                f"{text} is not a candidate id (they look like c7f3k2-17)", mend="kfd-client status ID"
-            )
+            raise NotFound(f"{text} is not a candidate id (they look like c7f3k2-17)", mend="kfd-client status ID")
         of = await self.resolve_campaign(prefix)
         return CandidateId(f"{of}-{int(ordinal)}")
 

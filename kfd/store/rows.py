@@ -68,6 +68,8 @@ def unpack(body: bytes) -> str:
         raise ValueError(f"damaged text: {error}") from error
     if inflater.unconsumed_tail:
         raise ValueError("text too large")
+    if not inflater.eof:
+        raise ValueError("damaged text: it ends too early")
     return data.decode("utf-8", "surrogatepass")
 
 

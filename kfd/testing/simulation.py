@@ -35,7 +35,8 @@ from kfd.base.work import (
     Verdict,
     VerdictCode,
 )
-from kfd.core.campaign.machine import REPAIRABLE, Loaded
+from kfd.core.campaign.judging import REPAIRABLE
+from kfd.core.campaign.ports import Loaded
 from kfd.core.campaign.state import ENDED, CampaignRecord, CampaignSpec, Candidate, DiscardReason
 from kfd.core.commands import (
     Command,
@@ -191,9 +192,7 @@ class Rows:
 
     def _loaded(self, id_: CampaignId) -> Loaded:
         spec = self.specs[id_]
-        mine = sorted(
-            (c for c in self.candidates.values() if campaign_of(c.id) == id_), key=lambda c: c.ordinal
-        )
+        mine = sorted((c for c in self.candidates.values() if campaign_of(c.id) == id_), key=lambda c: c.ordinal)
         answered: dict[tuple[str, str], int] = {}
         for candidate in mine:
             if candidate.ordinal and candidate.outcome != DiscardReason.NO_RECORDING:
@@ -206,11 +205,7 @@ class Rows:
             record=self.records[id_],
             open_candidates=[c for c in mine if c.is_open],
             initial=next((c for c in mine if c.operator is Operator.INITIAL), None),
-            elites=[
-                self._elite(self.candidates[owner], spec)
-                for (of, _), owner in self.elites.items()
-                if of == id_
-            ],
+            elites=[self._elite(self.candidates[owner], spec) for (of, _), owner in self.elites.items() if of == id_],
             broken=[
                 Broken(
                     candidate=c.id,
@@ -292,9 +287,7 @@ class Simulation:
 
     def submit(self, spec: CampaignSpec, initial: Drafted | None) -> object:
         """Start a campaign; the reply."""
-        return self.ask(
-            lambda call: CampaignSubmitted(call=call, spec=spec, initial=initial, initial_text=None)
-        )
+        return self.ask(lambda call: CampaignSubmitted(call=call, spec=spec, initial=initial, initial_text=None))
 
     def ask(self, make: Callable[[int], Event]) -> object:
         """Post an event with a call and give its reply (None when none came)."""

@@ -18,12 +18,12 @@ extern "C" int solve(const float *x, float *y, int64_t rows, int64_t cols) {
         for (int64_t j = 1; j < cols; ++j) {
             if (x[i * cols + j] > largest) largest = x[i * cols + j];
         }
-        float sum = 0.0f;
+        double sum = 0.0;
         for (int64_t j = 0; j < cols; ++j) {
             sum += std::exp(x[i * cols + j] - largest);
         }
         for (int64_t j = 0; j < cols; ++j) {
-            y[i * cols + j] = std::exp(x[i * cols + j] - largest) / sum;
+            y[i * cols + j] = std::exp(x[i * cols + j] - largest) / static_cast<float>(sum);
         }
     }
     return 0;

@@ -35,9 +35,7 @@ def answer(request: DraftRequest) -> DraftEvent:
 def judge(job: Job) -> Report:
     seed = int(hashlib.sha256(job.id.rpartition(".")[0].encode()).hexdigest(), 16)
     if isinstance(job.spec.work, BuildSpec):
-        code = (
-            VerdictCode.COMPILE_ERROR if seed % 5 == 0 and not job.id.endswith("-0.build") else VerdictCode.OK
-        )
+        code = VerdictCode.COMPILE_ERROR if seed % 5 == 0 and not job.id.endswith("-0.build") else VerdictCode.OK
         return report_for(job, code)
     if job.id.split(".")[0].endswith("-0"):
         return report_for(job, VerdictCode.OK, 1.0)
@@ -159,9 +157,7 @@ def test_a_provider_that_is_down_fails_nothing_and_is_asked_again() -> None:
     def flaky(request: DraftRequest) -> DraftEvent:
         asked[request.candidate] = asked.get(request.candidate, 0) + 1
         if asked[request.candidate] < 3:
-            return DraftFaulted(
-                candidate=request.candidate, kind="overload", text="529", retry_after=60 * SECOND
-            )
+            return DraftFaulted(candidate=request.candidate, kind="overload", text="529", retry_after=60 * SECOND)
         return answer(request)
 
     spec = sim_spec(budget_candidates=6)

@@ -18,9 +18,7 @@ from kfd.core.search.fitness import fitness
 from kfd.core.search.selection import SelectionWeights, choose_parent, inspirations
 
 
-def elite(
-    ordinal: int, speedup: float = 1.0, cell: Cell = (0, 0, 0), half: float = 0.02, **changes: object
-) -> Elite:
+def elite(ordinal: int, speedup: float = 1.0, cell: Cell = (0, 0, 0), half: float = 0.02, **changes: object) -> Elite:
     values: dict[str, object] = {
         "candidate": CandidateId(f"c-{ordinal}"),
         "ordinal": ordinal,
@@ -135,12 +133,8 @@ def test_an_option_without_weight_is_never_picked() -> None:
 
 def test_fitness_weighting_prefers_the_fast_and_uniform_does_not() -> None:
     slow, fast = elite(1, 0.2), elite(2, 40.0, (1, 0, 0))
-    by_fitness = [
-        choose_parent([slow, fast], SelectionWeights(uniform=0, fitness=1), Dice(3), i) for i in range(2000)
-    ]
-    uniform = [
-        choose_parent([slow, fast], SelectionWeights(uniform=1, fitness=0), Dice(3), i) for i in range(2000)
-    ]
+    by_fitness = [choose_parent([slow, fast], SelectionWeights(uniform=0, fitness=1), Dice(3), i) for i in range(2000)]
+    uniform = [choose_parent([slow, fast], SelectionWeights(uniform=1, fitness=0), Dice(3), i) for i in range(2000)]
     expected = fast.fitness / (fast.fitness + slow.fitness)
     assert abs(by_fitness.count(fast) / 2000 - expected) < 0.04
     assert abs(uniform.count(fast) / 2000 - 0.5) < 0.04

@@ -8,21 +8,20 @@ restart alike, so recovery is not a second code path.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from dataclasses import replace
 
 from kfd.base.digest import Digest
 from kfd.base.failure import Bug, WrongState
-from kfd.base.ids import CandidateId, JobId, candidate_id, candidate_of, job_id
+from kfd.base.ids import CandidateId, candidate_id, candidate_of, job_id
 from kfd.base.instant import Instant
 from kfd.base.work import Incident, Report, RunResult, Speedup, Stopped, Verdict, VerdictCode
+from kfd.core.campaign import judging
+from kfd.core.campaign.ports import CancelJob, Enqueue, Loaded, Output
 from kfd.core.campaign.state import (
     BUILD,
     ENDED,
     RUN,
     VERIFY,
-    CampaignRecord,
-    CampaignSpec,
     CampaignState,
     Candidate,
     CandidateState,
@@ -33,7 +32,6 @@ from kfd.core.campaign.state import (
     run_result_of,
 )
 from kfd.core.commands import (
-    Command,
     DemoteCandidate,
     DraftRequest,
     Packed,
@@ -48,59 +46,13 @@ from kfd.core.commands import (
 from kfd.core.dice import Dice
 from kfd.core.events import DraftArrived, Drafted, DraftEvent, DraftFaulted, DraftMissed, DraftRejected
 from kfd.core.fleet.model import NEVER, Fact, Job
-from kfd.core.search.archive import AddStatus, Archive, Elite
-from kfd.core.search.emitter import Broken, Operator, Proposal, propose
-from kfd.core.search.fitness import fitness
+from kfd.core.search.archive import Archive, Elite
+from kfd.core.search.emitter import Operator, Proposal, propose
 
-__all__ = ["Campaign", "CancelJob", "Enqueue", "Loaded", "Output"]
+__all__ = ["Campaign"]
 
 MAX_VERIFICATIONS = 4
 """Winners that may fail their fresh measurement before the campaign ends without one."""
-
-REPAIRABLE = frozenset(
-    {
-        VerdictCode.COMPILE_ERROR,
-        VerdictCode.LOAD_ERROR,
-        VerdictCode.RUNTIME_ERROR,
-        VerdictCode.TIMEOUT,
-        VerdictCode.RESOURCE_LIMIT,
-        VerdictCode.INCORRECT,
-    }
-)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Enqueue:
-    """Give the fleet a job."""
-
-    job: Job
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CancelJob:
-    """Take a job back from the fleet."""
-
-    job: JobId
-    reason: str
-
-
-Output: TypeAlias = Command | Enqueue | CancelJob
-
-
-@dataclass(kw_only=True)
-class Loaded:
-    """What the store knows of a campaign that has not ended."""
-
-    spec: CampaignSpec
-    record: CampaignRecord
-    open_candidates: list[Candidate] = field(default_factory=list)
-    initial: Candidate | None = None
-    elites: list[Elite] = field(default_factory=list)
-    broken: list[Broken] = field(default_factory=list)
-    normals: set[str] = field(default_factory=set)
-    answered: dict[tuple[str, str], int] = field(default_factory=dict)
-    used: int = 0
-    next_ordinal: int = 0
 
 
 class Campaign:
@@ -309,11 +261,7 @@ class Campaign:
     def advance(self, now: Instant) -> list[Output]:
         """Whatever can be asked or ended now."""
         out: list[Output] = []
-        if (
-            self.record.state is CampaignState.BASELINING
-            and self._initial is not None
-            and not self._initial.is_open
-        ):
+        if self.record.state is CampaignState.BASELINING and self._initial is not None and not self._initial.is_open:
             out += self._move(CampaignState.RUNNING, "", now)
         if self.record.state is not CampaignState.RUNNING or self._held:
             return out
@@ -400,9 +348,7 @@ class Campaign:
         out: list[Output] = []
         for candidate in [c for c in self._open.values() if c.state is CandidateState.DRAFTING]:
             out.append(StopDraft(candidate=candidate.id))
-            out += self._discard(
-                candidate, DiscardReason.CANCELLED, "the time budget was spent before an answer came"
-            )
+            out += self._discard(candidate, DiscardReason.CANCELLED, "the time budget was spent before an answer came")
         return out
 
     # ---- steps ----------------------------------------------------------------------------------------
@@ -475,127 +421,37 @@ class Campaign:
             Enqueue(job=run_job(self.spec, candidate.id, artifact, beside, RUN)),
         ]
 
-    def _judge(
-        self, candidate: Candidate, verdict: Verdict, result: RunResult | None, now: Instant
-    ) -> list[Output]:
-        candidate = replace(
-            candidate,
-            state=CandidateState.JUDGED,
-            outcome=verdict.code.value,
-            text=verdict.text,
-            speedups=result.speedups if result is not None else (),
-        )
-        speed = self._speed(candidate) if verdict.code is VerdictCode.OK else None
-        candidate = replace(
-            candidate,
-            fitness=fitness(verdict.code, speed.value if speed else None, self.spec.target_speedup),
-        )
-        out: list[Output] = []
+    def _judge(self, candidate: Candidate, verdict: Verdict, result: RunResult | None, now: Instant) -> list[Output]:
+        candidate, speed = judging.judged(self.spec, candidate, verdict, result)
+        is_initial = candidate.operator is Operator.INITIAL
+        improved: list[Output] = []
         if speed is not None:
-            out = self._archive(candidate, speed)
-        elif verdict.code in REPAIRABLE and candidate.operator is not Operator.INITIAL:
-            self._broken.append(
-                Broken(
-                    candidate=candidate.id,
-                    ordinal=candidate.ordinal,
-                    generation=candidate.generation,
-                    depth=candidate.repair_depth,
-                    source=candidate.source,
-                )
-            )
-        fact = Fact(
-            kind="candidate.judged",
-            campaign=self.spec.id,
-            body=(
-                ("candidate", candidate.id),
-                ("verdict", verdict.code.value),
-                ("operator", candidate.operator.value),
-                ("generation", candidate.generation),
-                ("speedup", speed.value if speed else None),
-                ("low", speed.low if speed else None),
-                ("high", speed.high if speed else None),
-                ("baseline", speed.baseline if speed else None),
-                ("elite", bool(out)),
-            ),
-        )
-        result_out: list[Output] = [*self._put(candidate), fact, *out]
-        if candidate.operator is Operator.INITIAL and verdict.code is not VerdictCode.OK:
+            improved = self._archive(candidate, speed)
+        elif verdict.code in judging.REPAIRABLE and not is_initial:
+            self._broken.append(judging.as_broken(candidate))
+        fact = judging.judged_fact(self.spec, candidate, speed, is_elite=bool(improved))
+        out: list[Output] = [*self._put(candidate), fact, *improved]
+        if is_initial and verdict.code is not VerdictCode.OK:
             text = f"the initial kernel is not correct on this fleet: {verdict.code.value}: {verdict.text}"
-            return result_out + self._end(CampaignState.FAILED, text, now)
-        return result_out
-
-    def _speed(self, candidate: Candidate) -> Speedup:
-        """The speedup that fitness is computed from. The initial kernel is 1 against itself."""
-        found = candidate.speedup(self.spec.baseline)
-        if found is not None:
-            return found
-        if candidate.operator is Operator.INITIAL and self.spec.baseline == "initial":
-            other = candidate.speedups[0] if candidate.speedups else None
-            return Speedup(
-                baseline="initial",
-                value=1.0,
-                low=1.0,
-                high=1.0,
-                rounds=other.rounds if other else 0,
-                worst_case=other.worst_case if other else "",
-                worst_value=1.0,
-            )
-        raise Bug(f"{candidate.id} is correct but was not measured against {self.spec.baseline}")
+            return out + self._end(CampaignState.FAILED, text, now)
+        return out
 
     def _archive(self, candidate: Candidate, speed: Speedup) -> list[Output]:
-        if candidate.artifact is None:
-            raise Bug(f"{candidate.id} ran without an artifact")
         before = self.archive.best()
-        cell = candidate.cell or (0, 0, 0)
-        added = self.archive.add(
-            Elite(
-                candidate=candidate.id,
-                ordinal=candidate.ordinal,
-                generation=candidate.generation,
-                cell=cell,
-                fitness=candidate.fitness or 0.0,
-                speedup=speed.value,
-                low=speed.low,
-                high=speed.high,
-                source=candidate.source,
-                artifact=candidate.artifact,
-            )
-        )
-        if added.status is AddStatus.NOT_ADDED:
+        elite = judging.as_elite(candidate, speed)
+        added = self.archive.add(elite)
+        if not added.status:
             return []
         out: list[Output] = [
-            SaveElite(campaign=self.spec.id, cell=cell, candidate=candidate.id),
-            Fact(
-                kind="archive.improved",
-                campaign=self.spec.id,
-                body=(
-                    ("candidate", candidate.id),
-                    ("cell", ",".join(map(str, cell))),
-                    ("status", added.status.name.lower()),
-                    ("replaced", added.replaced),
-                    ("gain", added.improvement),
-                ),
-            ),
+            SaveElite(campaign=self.spec.id, cell=elite.cell, candidate=candidate.id),
+            judging.cell_improved(self.spec, elite, added),
         ]
         best = self.archive.best()
         if best is not None and (before is None or best.candidate != before.candidate):
             self.record = replace(self.record, best=best.candidate)
             out.append(SaveCampaign(record=self.record))
             if candidate.operator is not Operator.INITIAL:
-                out.append(
-                    Fact(
-                        kind="best.improved",
-                        campaign=self.spec.id,
-                        body=(
-                            ("candidate", best.candidate),
-                            ("speedup", best.speedup),
-                            ("low", best.low),
-                            ("high", best.high),
-                            ("baseline", self.spec.baseline),
-                            ("rounds", speed.rounds),
-                        ),
-                    )
-                )
+                out.append(judging.best_improved(self.spec, best, speed))
         return out
 
     def _discard(self, candidate: Candidate, reason: str, text: str) -> list[Output]:
@@ -704,11 +560,7 @@ class Campaign:
             else:
                 out.append(CancelJob(job=job_id(candidate.id, RUN), reason=reason))
             out += self._discard(candidate, DiscardReason.CANCELLED, reason)
-        if (
-            self.record.state is CampaignState.VERIFYING
-            and state is CampaignState.CANCELLED
-            and self.record.best
-        ):
+        if self.record.state is CampaignState.VERIFYING and state is CampaignState.CANCELLED and self.record.best:
             verify = job_id(self.record.best, f"{VERIFY}{self.record.verifications}")
             out.append(CancelJob(job=verify, reason=reason))
         self._retry_at.clear()

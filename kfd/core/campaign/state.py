@@ -195,9 +195,7 @@ def build_job(spec: CampaignSpec, candidate: Candidate, source: str) -> Job:
     )
 
 
-def run_job(
-    spec: CampaignSpec, candidate: CandidateId, artifact: Digest, initial: Digest | None, purpose: str
-) -> Job:
+def run_job(spec: CampaignSpec, candidate: CandidateId, artifact: Digest, initial: Digest | None, purpose: str) -> Job:
     """The run job of a candidate (``run``), or the fresh measurement of a winner (``verify``).
 
     The seed derives from the campaign's secret and the job, so it exists only after the candidate does,
@@ -230,7 +228,5 @@ def run_result_of(report: Report) -> RunResult | None:
 def is_built(verdict: Verdict, report: Report) -> bool:
     """Whether a build left an artifact."""
     return (
-        verdict.code is VerdictCode.OK
-        and isinstance(report.detail, BuildResult)
-        and report.detail.artifact is not None
+        verdict.code is VerdictCode.OK and isinstance(report.detail, BuildResult) and report.detail.artifact is not None
     )

@@ -11,9 +11,7 @@ __all__ = ["SlotHealth"]
 
 # Incidents that speak about the slot. A missing blob, a full disk of the daemon, a reference that fails or a
 # lease lost to the network say nothing about this device or this lane.
-_SPEAKS_OF_SLOT = frozenset(
-    {IncidentCode.SANDBOX, IncidentCode.TOOLCHAIN, IncidentCode.DEVICE, IncidentCode.INTERNAL}
-)
+_SPEAKS_OF_SLOT = frozenset({IncidentCode.SANDBOX, IncidentCode.TOOLCHAIN, IncidentCode.DEVICE, IncidentCode.INTERNAL})
 
 
 @dataclass(slots=True)

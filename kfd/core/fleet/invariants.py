@@ -39,9 +39,7 @@ def _check_jobs(leases: Leases) -> None:
         if orphaned:
             _expect(entry.timer is not None and entry.timer.due is not None, f"{job_id} waits for ever")
         if entry.retry is not None:
-            _expect(
-                entry.timer is not None and entry.timer.due is not None, f"retry {job_id} is never looked at"
-            )
+            _expect(entry.timer is not None and entry.timer.due is not None, f"retry {job_id} is never looked at")
     for bucket in leases.orphans.values():
         for entry in bucket.values():
             _expect(leases.entries.get(entry.job.id) is entry, f"orphan {entry.job.id} is not open")
@@ -74,9 +72,7 @@ def _check_queue(leases: Leases) -> None:
 def _check_slots(leases: Leases, sessions: Sessions, calls: dict[CallId, Slot]) -> None:
     serving: dict[object, int] = {}
     for agent in sessions.agents.values():
-        _expect(
-            agent.session is None or sessions.by_session.get(agent.session) is agent, "a session is misfiled"
-        )
+        _expect(agent.session is None or sessions.by_session.get(agent.session) is agent, "a session is misfiled")
         parked = 0
         for slot in agent.slots.values():
             _expect(slot.call is None or calls.get(slot.call) is slot, f"a call of {slot.name} is misfiled")
@@ -84,9 +80,7 @@ def _check_slots(leases: Leases, sessions: Sessions, calls: dict[CallId, Slot]) 
             _expect(not slot.ready or slot.entry is None, f"{slot.name} waits and holds a lease")
             _expect(slot.call is None or slot.hold.due is not None, f"a call of {slot.name} is held for ever")
             if slot.entry is not None:
-                _expect(
-                    leases.entries.get(slot.entry.job.id) is slot.entry, f"{slot.name} holds a closed job"
-                )
+                _expect(leases.entries.get(slot.entry.job.id) is slot.entry, f"{slot.name} holds a closed job")
             parked += slot.call is not None
             for key in slot.keys if slot.counted else ():
                 serving[key] = serving.get(key, 0) + 1

@@ -58,9 +58,7 @@ class Fleet:
 
     # ---- inputs: jobs ---------------------------------------------------------------------------------
 
-    def load(
-        self, jobs: Iterable[Job], now: Instant, bonds: Mapping[BondKey, str] | None = None
-    ) -> list[FleetOutput]:
+    def load(self, jobs: Iterable[Job], now: Instant, bonds: Mapping[BondKey, str] | None = None) -> list[FleetOutput]:
         """Take in the open jobs after a restart, and the device models that campaigns were bound to (from the
         facts ``campaign.bound``). Call it before any other input. Raises Bug on rows that cannot be."""
         out = self._begin()
@@ -118,9 +116,7 @@ class Fleet:
         """An agent opens (or announces again) its session. Idempotent by boot nonce."""
         out = self._begin()
         if self.stopping:
-            answer = RegisterAnswer(
-                status=RegisterStatus.RETRY, text="the daemon is stopping", boot=self.boot
-            )
+            answer = RegisterAnswer(status=RegisterStatus.RETRY, text="the daemon is stopping", boot=self.boot)
             out.append(Reply(call=call, answer=answer))
             return out
         answer = self.sessions.register(registration, now, self.calls.dismiss)
@@ -260,14 +256,10 @@ class Fleet:
         if entry is not None:
             if slot.phase is Phase.ACTIVE:
                 text = "the slot says idle though it reported the job running"
-                self.leases.fact(
-                    "protocol.broken", entry.job, worker=slot.agent.worker, slot=slot.name, text=text
-                )
+                self.leases.fact("protocol.broken", entry.job, worker=slot.agent.worker, slot=slot.name, text=text)
                 self.leases.lose(entry, IncidentCode.LEASE_LOST, text, now, blame=False)
             elif entry.job.cancelled:
-                self.leases.lose(
-                    entry, IncidentCode.LEASE_LOST, "cancelled before it began", now, blame=False
-                )
+                self.leases.lose(entry, IncidentCode.LEASE_LOST, "cancelled before it began", now, blame=False)
             elif not slot.accepting:
                 self.leases.give_back(entry, now)
             elif slot.offers >= self.policy.offer_limit:

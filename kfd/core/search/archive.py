@@ -92,9 +92,7 @@ class Archive:
         if not clearly_better(new, old):
             return AddResult(status=AddStatus.NOT_ADDED, improvement=0.0, replaced=None)
         self._cells[new.cell] = new
-        return AddResult(
-            status=AddStatus.IMPROVED, improvement=new.fitness - old.fitness, replaced=old.candidate
-        )
+        return AddResult(status=AddStatus.IMPROVED, improvement=new.fitness - old.fitness, replaced=old.candidate)
 
     def remove(self, candidate: CandidateId) -> None:
         """Take an elite out (it did not stand up to a second look)."""

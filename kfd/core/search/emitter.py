@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from kfd.base.ids import CandidateId
@@ -35,7 +35,7 @@ class EmitterPolicy:
     repair_depth: int = 2
     """Repairs in a row on one line of failures; 0 switches repair off."""
     inspirations: int = 2
-    selection: SelectionWeights = SelectionWeights()
+    selection: SelectionWeights = field(default_factory=SelectionWeights)
 
     def __post_init__(self) -> None:
         if min(self.rewrite, self.patch) < 0 or self.rewrite + self.patch <= 0:
@@ -112,9 +112,7 @@ def _from_elites(
 ) -> Proposal | None:
     shares = {Operator.REWRITE: policy.rewrite, Operator.PATCH: policy.patch}
     open_operators = {
-        elite.candidate: [
-            op for op, share in shares.items() if share > 0 and (elite.source, op.value) not in closed
-        ]
+        elite.candidate: [op for op, share in shares.items() if share > 0 and (elite.source, op.value) not in closed]
         for elite in elites
     }
     askable = [elite for elite in elites if open_operators[elite.candidate]]

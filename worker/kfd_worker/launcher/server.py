@@ -241,7 +241,9 @@ async def serve(fd: int) -> int:
     try:
         Path(config.state_dir).mkdir(parents=True, exist_ok=True, mode=0o700)
         os.chmod(config.state_dir, 0o700)
-        sandbox = detect(accept_unsandboxed=config.accept_unsandboxed, hide=config.hide)
+        sandbox = detect(
+            os.path.join(config.state_dir, "root"), accept_unsandboxed=config.accept_unsandboxed, hide=config.hide
+        )
     except (BoxError, OSError) as error:
         write_frame(writer, {"is": "refused", "text": str(error)})
         await writer.drain()

@@ -67,6 +67,15 @@ class Cgroup:
                     return int((self.memory / name).read_text())
         return 0
 
+    def cpu_ns(self) -> int:
+        """CPU time of all that ever ran in the group, 0 when unknown."""
+        for folder in self.folders:
+            with contextlib.suppress(OSError, ValueError):
+                return int((folder / "cpuacct.usage").read_text())
+            with contextlib.suppress(OSError, ValueError, IndexError):
+                return int((folder / "cpu.stat").read_text().split("usage_usec", 1)[1].split()[0]) * 1000
+        return 0
+
     def remove(self, patience_s: float = 1.0) -> bool:
         """Remove the empty group; False when it would not go within the patience."""
         deadline = time.monotonic() + patience_s
@@ -91,7 +100,7 @@ class CgroupTree:
 
     version: int
     parents: tuple[tuple[str, Path], ...]
-    """Controller (``memory``, ``pids``) and the folder below which it is applied."""
+    """Controller (``memory``, ``pids``, ``cpuacct``) and the folder below which it is applied."""
 
     @property
     def controllers(self) -> tuple[str, ...]:
@@ -107,6 +116,8 @@ class CgroupTree:
                 folder = parent / f"{_PREFIX}{os.getpid()}-{name}"
                 folder.mkdir(exist_ok=True)
                 folders[folder] = None
+                if controller == "cpuacct":
+                    continue
                 if controller == "pids":
                     (folder / "pids.max").write_text(str(processes))
                     continue
@@ -180,7 +191,7 @@ def find_tree() -> CgroupTree | None:
         return None
     if second is not None and _open_unified(second):
         return _proved(CgroupTree(2, (("memory", second), ("pids", second))))
-    found = [(name, first[name]) for name in ("memory", "pids") if name in first]
+    found = [(name, first[name]) for name in ("memory", "pids", "cpuacct") if name in first]
     usable = [(name, path) for name, path in found if _proved(CgroupTree(1, ((name, path),))) is not None]
     return CgroupTree(1, tuple(usable)) if usable else None
 

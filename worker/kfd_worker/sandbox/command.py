@@ -78,7 +78,7 @@ class Tools:
     """Whether a box can be given a user namespace of its own."""
     proc: bool = True
     """Whether /proc can be mounted inside a box."""
-    mount_root: str = "/tmp"
+    mount_root: str = ""
     """An existing folder for ``unshare`` to build the new root over; it is never written to."""
 
 

@@ -54,8 +54,11 @@ def system_paths() -> dict[str, str]:
     return {path: os.readlink(path) if os.path.islink(path) else "" for path in _SYSTEM if os.path.exists(path)}
 
 
-def detect(*, accept_unsandboxed: bool = False, hide: Collection[str] = (), mount_root: str = "/tmp") -> Sandbox:
+def detect(mount_root: str, *, accept_unsandboxed: bool = False, hide: Collection[str] = ()) -> Sandbox:
     """The best sandbox this machine has, proved by a box that ran in it.
+
+    ``mount_root`` is a folder of our own, made if missing and never written to, over which ``unshare`` builds
+    a box's root: nothing that a box is to see may lie in it.
 
     ``hide`` names back ends and means not to be used (``bwrap``, ``unshare``, ``cgroup``, ``userns``, ``proc``).
     Raises BoxError, which names the flag that accepts the risk, when there is none.
@@ -73,6 +76,7 @@ def detect(*, accept_unsandboxed: bool = False, hide: Collection[str] = (), moun
     for name in ("setpriv", "prlimit"):
         if not getattr(tools, name):
             raise BoxError(f"{name} is missing: install util-linux (apt install util-linux)")
+    os.makedirs(mount_root, mode=0o700, exist_ok=True)
     tree = None if "cgroup" in hide else find_tree()
     if tree is not None:
         tree.sweep()

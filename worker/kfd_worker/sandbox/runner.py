@@ -258,9 +258,11 @@ class RunningBox:
             if fd in self._readers:
                 self._close_reader(fd)
         limit = self._limit
+        cpu_ns = round((usage.ru_utime + usage.ru_stime) * SECOND)
         peak = max(self._peak, usage.ru_maxrss * 1024 if self._group is None else 0)
         if self._group is not None:
             peak = max(peak, self._group.peak_bytes())
+            cpu_ns = max(cpu_ns, self._group.cpu_ns())
             if limit is Limit.NONE and self._group.out_of_memory():
                 limit = Limit.MEMORY
             await self._remove_group(self._group)
@@ -277,7 +279,7 @@ class RunningBox:
                 log_dropped=self._log.dropped,
                 stdout=bytes(self._stdout),
                 wall_ns=time.monotonic_ns() - self._started_ns,
-                cpu_ns=round((usage.ru_utime + usage.ru_stime) * SECOND),
+                cpu_ns=cpu_ns,
                 peak_bytes=peak,
             )
         )

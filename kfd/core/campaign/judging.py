@@ -1,0 +1,154 @@
+"""What a verdict makes of a candidate. Pure functions; the machine only applies them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from kfd.base.failure import Bug
+from kfd.base.work import RunResult, Speedup, Verdict, VerdictCode
+from kfd.core.campaign.state import CampaignSpec, Candidate, CandidateState
+from kfd.core.fleet.model import Fact
+from kfd.core.search.archive import AddResult, Elite
+from kfd.core.search.emitter import Broken, Operator
+from kfd.core.search.fitness import fitness
+
+__all__ = [
+    "REPAIRABLE",
+    "as_broken",
+    "as_elite",
+    "baseline_speedup",
+    "best_improved",
+    "cell_improved",
+    "judged",
+    "judged_fact",
+]
+
+REPAIRABLE = frozenset(
+    {
+        VerdictCode.COMPILE_ERROR,
+        VerdictCode.LOAD_ERROR,
+        VerdictCode.RUNTIME_ERROR,
+        VerdictCode.TIMEOUT,
+        VerdictCode.RESOURCE_LIMIT,
+        VerdictCode.INCORRECT,
+    }
+)
+"""Verdicts whose text may help a model to mend the kernel."""
+
+
+def baseline_speedup(candidate: Candidate, baseline: str) -> Speedup:
+    """The speedup that fitness is computed from. The initial kernel is 1 against itself.
+
+    Raises Bug when a correct candidate was not measured against its campaign's baseline.
+    """
+    found = candidate.speedup(baseline)
+    if found is not None:
+        return found
+    if candidate.operator is not Operator.INITIAL or baseline != "initial":
+        raise Bug(f"{candidate.id} is correct but was not measured against {baseline}")
+    other = candidate.speedups[0] if candidate.speedups else None
+    return Speedup(
+        baseline="initial",
+        value=1.0,
+        low=1.0,
+        high=1.0,
+        rounds=other.rounds if other else 0,
+        worst_case=other.worst_case if other else "",
+        worst_value=1.0,
+    )
+
+
+def judged(
+    spec: CampaignSpec, candidate: Candidate, verdict: Verdict, result: RunResult | None
+) -> tuple[Candidate, Speedup | None]:
+    """The candidate with its verdict and fitness, and its speedup when it is correct."""
+    candidate = replace(
+        candidate,
+        state=CandidateState.JUDGED,
+        outcome=verdict.code.value,
+        text=verdict.text,
+        speedups=result.speedups if result is not None else (),
+    )
+    speed = baseline_speedup(candidate, spec.baseline) if verdict.code is VerdictCode.OK else None
+    score = fitness(verdict.code, speed.value if speed else None, spec.target_speedup)
+    return replace(candidate, fitness=score), speed
+
+
+def as_elite(candidate: Candidate, speed: Speedup) -> Elite:
+    """A correct candidate as the archive takes it. Raises Bug when it has no artifact."""
+    if candidate.artifact is None:
+        raise Bug(f"{candidate.id} ran without an artifact")
+    return Elite(
+        candidate=candidate.id,
+        ordinal=candidate.ordinal,
+        generation=candidate.generation,
+        cell=candidate.cell or (0, 0, 0),
+        fitness=candidate.fitness or 0.0,
+        speedup=speed.value,
+        low=speed.low,
+        high=speed.high,
+        source=candidate.source,
+        artifact=candidate.artifact,
+    )
+
+
+def as_broken(candidate: Candidate) -> Broken:
+    """A failed candidate as the emitter takes it."""
+    return Broken(
+        candidate=candidate.id,
+        ordinal=candidate.ordinal,
+        generation=candidate.generation,
+        depth=candidate.repair_depth,
+        source=candidate.source,
+    )
+
+
+def judged_fact(spec: CampaignSpec, candidate: Candidate, speed: Speedup | None, *, is_elite: bool) -> Fact:
+    """``candidate.judged``."""
+    return Fact(
+        kind="candidate.judged",
+        campaign=spec.id,
+        body=(
+            ("candidate", candidate.id),
+            ("verdict", candidate.outcome),
+            ("operator", candidate.operator.value),
+            ("generation", candidate.generation),
+            ("speedup", speed.value if speed else None),
+            ("low", speed.low if speed else None),
+            ("high", speed.high if speed else None),
+            ("baseline", speed.baseline if speed else None),
+            ("rounds", speed.rounds if speed else None),
+            ("elite", is_elite),
+        ),
+    )
+
+
+def cell_improved(spec: CampaignSpec, elite: Elite, added: AddResult) -> Fact:
+    """``archive.improved``."""
+    return Fact(
+        kind="archive.improved",
+        campaign=spec.id,
+        body=(
+            ("candidate", elite.candidate),
+            ("cell", ",".join(map(str, elite.cell))),
+            ("status", added.status.name.lower()),
+            ("replaced", added.replaced),
+            ("gain", added.improvement),
+        ),
+    )
+
+
+def best_improved(spec: CampaignSpec, best: Elite, speed: Speedup) -> Fact:
+    """``best.improved``."""
+    return Fact(
+        kind="best.improved",
+        campaign=spec.id,
+        body=(
+            ("candidate", best.candidate),
+            ("speedup", best.speedup),
+            ("low", best.low),
+            ("high", best.high),
+            ("baseline", spec.baseline),
+            ("rounds", speed.rounds),
+        ),
+    )

@@ -1,0 +1,49 @@
+"""What goes in and out of the campaign machine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from kfd.base.ids import JobId
+from kfd.core.campaign.state import CampaignRecord, CampaignSpec, Candidate
+from kfd.core.commands import Command
+from kfd.core.fleet.model import Job
+from kfd.core.search.archive import Elite
+from kfd.core.search.emitter import Broken
+
+__all__ = ["CancelJob", "Enqueue", "Loaded", "Output"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Enqueue:
+    """Give the fleet a job."""
+
+    job: Job
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CancelJob:
+    """Take a job back from the fleet."""
+
+    job: JobId
+    reason: str
+
+
+Output: TypeAlias = Command | Enqueue | CancelJob
+
+
+@dataclass(kw_only=True)
+class Loaded:
+    """What the store knows of a campaign that has not ended."""
+
+    spec: CampaignSpec
+    record: CampaignRecord
+    open_candidates: list[Candidate] = field(default_factory=list)
+    initial: Candidate | None = None
+    elites: list[Elite] = field(default_factory=list)
+    broken: list[Broken] = field(default_factory=list)
+    normals: set[str] = field(default_factory=set)
+    answered: dict[tuple[str, str], int] = field(default_factory=dict)
+    used: int = 0
+    next_ordinal: int = 0

@@ -1,0 +1,230 @@
+"""Laws of the store: what was committed is read back as it was, a full disk loses nothing, strangers are refused."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kfd.base.failure import CallerError, NotFound
+from kfd.base.ids import CandidateId
+from kfd.core.campaign.ports import Loaded
+from kfd.core.commands import Command, SaveText
+from kfd.core.fleet.model import Fact, JobState
+from kfd.store import rows
+from kfd.store.journal import Journal, StoreStalled
+from kfd.store.load import load
+from kfd.store.migrate import APPLICATION_ID, migrations
+from kfd.store.read import Reader
+from kfd.testing.simulation import Simulation, drafted, sim_spec
+from tests.unit.test_core_campaign import answer, judge
+
+AT = "2026-01-01T00:00:00.000+00:00"
+
+
+@pytest.fixture
+async def journal(tmp_path: Path) -> AsyncIterator[Journal]:
+    journal = await Journal.open(tmp_path / "kfd.sqlite3")
+    yield journal
+    await journal.close()
+
+
+@pytest.fixture
+async def reader(journal: Journal, tmp_path: Path) -> AsyncIterator[Reader]:
+    reader = await Reader.open(tmp_path / "kfd.sqlite3")
+    yield reader
+    await reader.close()
+
+
+def source_texts(simulation: Simulation) -> list[Command]:
+    """What the drafter would have stored beside the engine's commands."""
+    return [
+        SaveText(candidate=candidate, text=rows.pack("source", text))
+        for candidate, text in simulation.rows.sources.items()
+    ]
+
+
+async def write(journal: Journal, commands: list[Command]) -> None:
+    await journal.write(journal.prepare(commands, AT))
+
+
+def plain(loaded: Loaded) -> Loaded:
+    """In an order that does not matter."""
+    return replace(
+        loaded,
+        open_candidates=sorted(loaded.open_candidates, key=lambda c: c.ordinal),
+        elites=sorted(loaded.elites, key=lambda e: e.cell),
+        broken=sorted(loaded.broken, key=lambda b: b.ordinal),
+        answered={key: count for key, count in loaded.answered.items() if count},
+    )
+
+
+@pytest.mark.parametrize("steps", [1, 3, 5, 9, 14, 30])
+async def test_a_restart_reads_exactly_what_was_committed(journal: Journal, reader: Reader, steps: int) -> None:
+    simulation = Simulation(answer, judge)
+    simulation.submit(sim_spec("one"), drafted("initial"))
+    simulation.submit(sim_spec("two", seed=5), None)
+    for _ in range(steps):
+        simulation.step()
+    await write(journal, [*simulation.commands, *source_texts(simulation)])
+    snapshot = await load(reader.connection)
+    expected = {loaded.spec.id: plain(loaded) for loaded in simulation.rows.loaded()}
+    assert {loaded.spec.id: plain(loaded) for loaded in snapshot.campaigns} == expected
+    open_jobs = {id_: job for id_, job in simulation.rows.jobs.items() if job.state is not JobState.SETTLED}
+    assert set(snapshot.jobs) == set(open_jobs)
+    for id_, job in snapshot.jobs.items():
+        assert replace(job, spec=open_jobs[id_].spec) == open_jobs[id_]
+    building = {c.id for one in snapshot.campaigns for c in one.open_candidates if c.state.value == "building"}
+    assert set(snapshot.sources) == building
+    assert all(simulation.rows.sources[id_] == text for id_, text in snapshot.sources.items())
+
+
+async def test_a_full_disk_rolls_back_whole_and_the_same_batch_goes_in_later(journal: Journal, reader: Reader) -> None:
+    simulation = Simulation(answer, judge)
+    simulation.submit(sim_spec(), drafted("initial"))
+    await write(journal, list(simulation.commands))
+    connection = journal._connection
+    async with connection.execute("PRAGMA page_count") as cursor:
+        row = await cursor.fetchone()
+    assert row is not None
+    await connection.execute(f"PRAGMA max_page_count = {row[0]}")
+    big = SaveText(
+        candidate=CandidateId(f"{sim_spec().id}-0"), text=rows.pack("prompt", "".join(map(str, range(90_000))))
+    )
+    batch = journal.prepare([big, Fact(kind="test.happened")], AT)
+    with pytest.raises(StoreStalled):
+        await journal.write(batch)
+    assert await reader.text(CandidateId(f"{sim_spec().id}-0"), "prompt") is None
+    await connection.execute("PRAGMA max_page_count = 1000000")
+    await journal.write(batch)
+    assert await reader.text(CandidateId(f"{sim_spec().id}-0"), "prompt") is not None
+    events = await reader.events(0, "", 100)
+    assert [event.seq for event in events] == list(range(1, len(events) + 1))
+
+
+async def test_a_foreign_lock_stalls_and_does_not_break(journal: Journal, tmp_path: Path) -> None:
+    await journal._connection.execute("PRAGMA busy_timeout = 50")
+    other = sqlite3.connect(tmp_path / "kfd.sqlite3", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    batch = journal.prepare([Fact(kind="test.happened")], AT)
+    with pytest.raises(StoreStalled):
+        await journal.write(batch)
+    other.execute("ROLLBACK")
+    other.close()
+    await journal.write(batch)
+
+
+async def test_a_second_open_goes_on_where_the_first_stopped(tmp_path: Path) -> None:
+    first = await Journal.open(tmp_path / "kfd.sqlite3")
+    await write(first, [Fact(kind="test.happened")] * 3)
+    await first.close()
+    second = await Journal.open(tmp_path / "kfd.sqlite3")
+    assert second.last_seq == 3
+    await second.close()
+
+
+async def test_a_newer_schema_is_refused_and_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "kfd.sqlite3"
+    await (await Journal.open(path)).close()
+    newer = sqlite3.connect(path)
+    newer.execute(f"PRAGMA user_version = {migrations()[-1].version + 1}")
+    newer.close()
+    with pytest.raises(CallerError, match="knows up to"):
+        await Journal.open(path)
+
+
+async def test_another_programs_database_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "kfd.sqlite3"
+    stranger = sqlite3.connect(path)
+    stranger.execute("CREATE TABLE precious (x)")
+    stranger.close()
+    with pytest.raises(CallerError, match="not a kfd database"):
+        await Journal.open(path)
+    assert sqlite3.connect(path).execute("SELECT count(*) FROM sqlite_master").fetchone() == (1,)
+
+
+async def test_durability_is_as_promised(journal: Journal) -> None:
+    values = {}
+    for pragma in ("journal_mode", "synchronous", "foreign_keys", "wal_autocheckpoint", "application_id"):
+        async with journal._connection.execute(f"PRAGMA {pragma}") as cursor:
+            row = await cursor.fetchone()
+            assert row is not None
+            values[pragma] = row[0]
+    assert values == {
+        "journal_mode": "wal",
+        "synchronous": 2,
+        "foreign_keys": 1,
+        "wal_autocheckpoint": 0,
+        "application_id": APPLICATION_ID,
+    }
+
+
+async def test_the_reader_cannot_write(reader: Reader) -> None:
+    with pytest.raises(sqlite3.OperationalError, match="readonly|query_only"):
+        await reader.connection.execute("DELETE FROM event")
+
+
+async def test_campaigns_are_found_by_id_name_prefix_and_last(journal: Journal, reader: Reader) -> None:
+    simulation = Simulation(answer, judge)
+    one, two = sim_spec("one"), sim_spec("two", submitted_at="2026-02-01T00:00:00.000+00:00")
+    simulation.submit(one, None)
+    simulation.submit(two, None)
+    await write(journal, list(simulation.commands))
+    assert await reader.resolve_campaign(one.id) == one.id
+    assert await reader.resolve_campaign("two") == two.id
+    assert await reader.resolve_campaign(one.id[:4]) == one.id
+    assert await reader.resolve_campaign("@last") == two.id
+    with pytest.raises(NotFound, match="several"):
+        await reader.resolve_campaign("c")
+    with pytest.raises(NotFound, match="no campaign"):
+        await reader.resolve_campaign("zzz")
+
+
+async def test_counts_are_derived_from_rows(journal: Journal, reader: Reader) -> None:
+    simulation = Simulation(answer, judge)
+    spec = sim_spec()
+    simulation.submit(spec, drafted("initial"))
+    simulation.run()
+    await write(journal, [*simulation.commands, *source_texts(simulation)])
+    view = await reader.campaign(spec.id)
+    expected = {
+        key if key in ("ok", "incorrect", "compile_error") else f"discarded:{key}": n
+        for key, n in simulation.outcomes(spec.id).items()
+    }
+    assert dict(view.outcomes) == expected
+    assert view.record == simulation.rows.records[spec.id]
+    assert view.best is not None
+    assert view.best.id == view.record.best
+    elites = await reader.candidates(spec.id, after=-1, limit=100, elites_only=True)
+    assert {e.candidate.id for e in elites} == {
+        owner for (of, _), owner in simulation.rows.elites.items() if of == spec.id
+    }
+    assert len(elites) == view.cells
+
+
+@pytest.mark.parametrize("text", ["", "ünïcode 😀\r\nCRLF\t\x00nul", "a\ud800b", "x" * 100_000])
+def test_texts_survive_byte_for_byte(text: str) -> None:
+    assert rows.unpack(rows.pack("source", text).body) == text
+
+
+@pytest.mark.parametrize("body", [b"", b"junk", b"x\x9c"])
+def test_a_damaged_text_is_an_error_and_not_a_surprise(body: bytes) -> None:
+    with pytest.raises(ValueError, match="damaged"):
+        rows.unpack(body)
+
+
+async def test_hot_queries_use_an_index(reader: Reader) -> None:
+    for query in (
+        "SELECT 1 FROM event WHERE seq > 5 AND campaign = 'c' ORDER BY seq LIMIT 5",
+        "SELECT 1 FROM candidate WHERE campaign = 'c' AND state IN ('drafting', 'building', 'running')",
+        "SELECT 1 FROM candidate AS child WHERE child.campaign = 'c' AND child.parent = 3 AND child.operator = 'repair'",
+        "SELECT 1 FROM text WHERE campaign = 'c' AND ordinal = 1 AND kind = 'source'",
+        "SELECT 1 FROM job WHERE campaign = 'c' AND state <> 'settled'",
+    ):
+        async with reader.connection.execute(f"EXPLAIN QUERY PLAN {query}") as cursor:
+            plan = " ".join([str(row[3]) async for row in cursor])
+        assert "SEARCH" in plan, plan
+        assert "SCAN" not in plan, plan
