@@ -17,7 +17,7 @@ $(STAMP): pyproject.toml
 	@touch $@
 
 demo: $(STAMP) ## run a whole campaign on this machine: no GPU, no API key
-	@$(BIN)/python -m kfd.demo
+	@$(BIN)/kfd demo tasks/softmax_rows --least-gain 1.5
 
 test: $(STAMP) ## every test that needs no GPU
 	$(BIN)/python -m pytest -q

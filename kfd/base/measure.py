@@ -72,7 +72,7 @@ def estimate(
     value = sum(map(median, cases)) / len(cases)
     rounds = min(map(len, cases))
     joint = all(len(case) == rounds for case in cases)
-    dice = random.Random(seed)  # noqa: S311
+    dice = random.Random(seed)
     means: list[float] = []
     for _ in range(resamples):
         picked = dice.choices(range(rounds), k=rounds) if joint else []
@@ -88,9 +88,7 @@ def estimate(
     return Estimate(value=value, low=min(low, value), high=max(high, value), rounds=rounds)
 
 
-def narrow_enough(
-    cases: Sequence[Sequence[float]], target_half_width: float, *, confidence: float, seed: int
-) -> bool:
+def narrow_enough(cases: Sequence[Sequence[float]], target_half_width: float, *, confidence: float, seed: int) -> bool:
     """Whether measuring can stop: both sides of the interval are within the target (log units)."""
     return estimate(cases, confidence=confidence, seed=seed, resamples=200).half_width <= target_half_width
 
@@ -105,9 +103,7 @@ def speedup(comparisons: Sequence[Comparison], *, confidence: float = 0.95, seed
         raise ValueError(f"comparisons of exactly one baseline are needed, not of {sorted(baselines)}")
     ratios = {one.case: log_ratios(one.candidate_ns, one.baseline_ns) for one in comparisons}
     whole = estimate(list(ratios.values()), confidence=confidence, seed=seed)
-    worst_case, worst = min(
-        ((case, median(values)) for case, values in ratios.items()), key=lambda pair: pair[1]
-    )
+    worst_case, worst = min(((case, median(values)) for case, values in ratios.items()), key=lambda pair: pair[1])
     return Speedup(
         baseline=baselines.pop(),
         value=math.exp(whole.value),

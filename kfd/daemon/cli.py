@@ -76,6 +76,22 @@ def serve(
         _fail(str(error), "see kfd serve --help", EXIT_USAGE)
 
 
+@main.command()
+@click.argument("task", type=click.Path(exists=True, path_type=Path))
+@click.option(
+    "--folder", type=click.Path(path_type=Path), default=Path(".demo"), help="Where state, log and result go."
+)
+@click.option(
+    "--least-gain", type=float, default=1.0, help="Fail unless the best kernel beats the initial one by this."
+)
+@click.option("--accept-unsandboxed", is_flag=True, help="Run kernels without a sandbox; they can harm this machine.")
+def demo(task: Path, folder: Path, least_gain: float, accept_unsandboxed: bool) -> None:
+    """Run one campaign on TASK with its recorded answers, daemon and agent included."""
+    from kfd.daemon.demo import run_demo  # noqa: PLC0415 - --help stays quick
+
+    sys.exit(run_demo(task, folder, least_gain, accept_unsandboxed=accept_unsandboxed))
+
+
 def _fail(text: str, mend: str, code: int) -> None:
     click.echo(f"kfd: {text}", err=True)
     if mend:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import cache
 
 import tree_sitter_cpp
-from tree_sitter import Language, Node, Parser, Query, QueryCursor
+from tree_sitter import Language, Node, Parser, Tree
 
 from kfd.prompting import lexing
 
@@ -26,27 +26,31 @@ _MAX_NODES = 4000
 _MAX_LOOPS = 300
 _MAX_FUNCTIONS = 300
 _STRETCH = 1000
+_MAX_WALK = 100_000
+_CHUNK = 64 << 10
+_STEPS = 500
+_BYTES_PER_STEP = 40
+"""The parser reports a step for about every hundred bytes of honest code."""
 
-_QUERY = """
-(call_expression) @call
-(for_statement) @for
-(preproc_call) @pragma
-(preproc_def) @macro
-(preproc_function_def) @macro
-(attribute_specifier) @attribute
-(type_identifier) @type
-(template_type) @type
-(qualified_identifier) @qualified
-(assignment_expression) @assign
-(binary_expression operator: "/") @division
-(declaration declarator: (array_declarator)) @array
-(declaration
-  declarator: (init_declarator declarator: (array_declarator) value: (initializer_list) @initial)) @array
-(function_definition) @function
-(linkage_specification) @linkage
-(if_statement) @if
-(preproc_if) @preproc_if
-"""
+_KINDS = {
+    "call_expression": "call",
+    "for_statement": "for",
+    "preproc_call": "pragma",
+    "preproc_def": "macro",
+    "preproc_function_def": "macro",
+    "attribute_specifier": "attribute",
+    "type_identifier": "type",
+    "template_type": "type",
+    "qualified_identifier": "qualified",
+    "assignment_expression": "assign",
+    "binary_expression": "binary",
+    "declaration": "declaration",
+    "function_definition": "function",
+    "linkage_specification": "linkage",
+    "if_statement": "if",
+    "preproc_if": "preproc_if",
+}
+"""Kinds of nodes that are kept, and the name they are kept under."""
 
 
 @dataclass(slots=True)
@@ -82,17 +86,62 @@ class Constructs:
 
 
 @cache
-def _grammar() -> tuple[Parser, Query]:
+def _grammar() -> tuple[Parser, Mapping[int, str]]:
     language = Language(tree_sitter_cpp.language())
-    return Parser(language), Query(language, _QUERY)
+    kinds: dict[int, str] = {}
+    for number in range(language.node_kind_count):
+        # One kind may have several numbers: aliases of the grammar.
+        kind = language.node_kind_for_id(number)
+        if kind in _KINDS and language.node_kind_is_named(number):
+            kinds[number] = _KINDS[kind]
+    return Parser(language), kinds
 
 
 def constructs(text: str) -> Constructs:
-    """Constructs in the parts of a source that can run; of a very long source, in its first 128 KiB."""
+    """Constructs in the parts of a source that can run; of a very long source, in its first 128 KiB.
+
+    A source that the grammar cannot read at a reasonable price (deep ambiguity, as honest code never has)
+    has none.
+    """
     source = text.encode("utf-8", "replace")[:_MAX_BYTES]
-    parser, query = _grammar()
-    captures = QueryCursor(query).captures(parser.parse(source).root_node)
-    return _Reader(source, captures).read()
+    tree = _parsed(source)
+    return Constructs() if tree is None else _Reader(source, _collected(tree)).read()
+
+
+def _parsed(source: bytes) -> Tree | None:
+    """The syntax tree; None beyond a bound on the parser's steps, which is not a clock, so that answers
+    repeat."""
+    parser, _ = _grammar()
+    steps = _STEPS + len(source) // _BYTES_PER_STEP
+
+    def too_long(*_: object) -> bool:
+        nonlocal steps
+        steps -= 1
+        return steps < 0
+
+    try:
+        return parser.parse(lambda offset, _: source[offset : offset + _CHUNK], progress_callback=too_long)
+    except ValueError:
+        parser.reset()
+        return None
+
+
+def _collected(tree: Tree) -> dict[str, list[Node]]:
+    """Nodes of the kinds that matter, in the order of the source. A walk, because queries are not linear."""
+    _, kinds = _grammar()
+    found: dict[str, list[Node]] = {name: [] for name in kinds.values()}
+    cursor = tree.walk()
+    down, along, up = cursor.goto_first_child, cursor.goto_next_sibling, cursor.goto_parent
+    for _ in range(_MAX_WALK):
+        node = cursor.node
+        if node is not None and (name := kinds.get(node.kind_id)):
+            found[name].append(node)
+        if down():
+            continue
+        while not along():
+            if not up():
+                return found
+    return found
 
 
 class _Ranges:
@@ -147,7 +196,7 @@ class _Reader:
         self._read_loops(self._live("for")[:_MAX_LOOPS])
         for node in self._live("assign"):
             self._read_assignment(node)
-        found.reciprocals = sum(self._is_one(node) for node in self._live("division"))
+        found.reciprocals = sum(map(self._is_reciprocal, self._live("binary")))
         found.recursive = any(self._calls_itself(node, calls) for node in self._live("function")[:_MAX_FUNCTIONS])
         return found
 
@@ -257,20 +306,23 @@ class _Reader:
 
     def _read_arrays(self) -> None:
         inside = _Ranges((node.start_byte, node.end_byte) for node in self._captures.get("function", ()))
-        tables = _Ranges(
-            (node.start_byte, node.end_byte) for node in self._live("initial") if node.named_child_count >= 8
-        )
-        for node in self._live("array"):
-            text = self._text(node)
-            at = text.find(b"{")
-            if at >= 0 and re.search(rb"\bconst(?:expr)?\b", text[:at]) and tables.holds(node.start_byte + at):
-                self._found.tables += 1
-            else:
-                self._found.buffers += inside.holds(node.start_byte)
+        for node in self._live("declaration"):
+            for declarator in node.children_by_field_name("declarator")[:8]:
+                value = declarator.child_by_field_name("value")
+                inner = declarator.child_by_field_name("declarator")
+                array = inner if declarator.type == "init_declarator" else declarator
+                if array is None or array.type != "array_declarator":
+                    continue
+                before = self._source[node.start_byte : declarator.start_byte][:200]
+                if value is not None and value.named_child_count >= 8 and re.search(rb"\bconst", before):
+                    self._found.tables += 1
+                else:
+                    self._found.buffers += inside.holds(node.start_byte)
 
-    def _is_one(self, division: Node) -> bool:
-        left = division.child_by_field_name("left")
-        return re.fullmatch(rb"1(?:\.0*)?[fFlL]?", self._text(left, 20)) is not None
+    def _is_reciprocal(self, node: Node) -> bool:
+        left = self._text(node.child_by_field_name("left"), 20)
+        operator = self._text(node.child_by_field_name("operator"), 2)
+        return operator == b"/" and re.fullmatch(rb"1(?:\.0*)?[fFlL]?", left) is not None
 
     def _calls_itself(self, function: Node, calls: list[tuple[Node, str]]) -> bool:
         name = self._function_name(function).decode("utf-8", "replace")

@@ -92,7 +92,6 @@ async def _load_campaign(connection: aiosqlite.Connection, loaded: Loaded, snaps
         (campaign, DiscardReason.NO_RECORDING.value),
     ) as cursor:
         loaded.answered = {(row[0], row[1]): int(row[2]) async for row in cursor}
-    loaded.used = sum(loaded.answered.values())
     async with connection.execute(
         "SELECT coalesce(max(ordinal), -1) + 1 FROM candidate WHERE campaign = ?", (campaign,)
     ) as cursor:

@@ -219,7 +219,6 @@ class Rows:
             ],
             normals={c.normal for c in mine if c.normal},
             answered=answered,
-            used=sum(answered.values()),
             next_ordinal=max((c.ordinal for c in mine), default=-1) + 1,
         )
 

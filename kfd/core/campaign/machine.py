@@ -17,6 +17,7 @@ from kfd.base.instant import Instant
 from kfd.base.work import Incident, Report, RunResult, Speedup, Stopped, Verdict, VerdictCode
 from kfd.core.campaign import judging
 from kfd.core.campaign.ports import CancelJob, Enqueue, Loaded, Output
+from kfd.core.campaign.questions import Questions
 from kfd.core.campaign.state import (
     BUILD,
     ENDED,
@@ -31,6 +32,7 @@ from kfd.core.campaign.state import (
     run_job,
     run_result_of,
 )
+from kfd.core.campaign.stopwatch import Stopwatch
 from kfd.core.commands import (
     DemoteCandidate,
     DraftRequest,
@@ -51,6 +53,9 @@ from kfd.core.search.emitter import Operator, Proposal, propose
 
 __all__ = ["Campaign"]
 
+WORKING = frozenset({CampaignState.BASELINING, CampaignState.RUNNING})
+"""States in which the campaign's time runs."""
+
 MAX_VERIFICATIONS = 4
 """Winners that may fail their fresh measurement before the campaign ends without one."""
 
@@ -67,13 +72,10 @@ class Campaign:
         self._initial = loaded.initial
         self._broken = list(loaded.broken)
         self._normals = set(loaded.normals)
-        self._answered = dict(loaded.answered)
-        self._used = loaded.used
+        self._questions = Questions(loaded.spec.budget_candidates, loaded.answered)
+        self._watch = Stopwatch(loaded.record.active_ns, loaded.spec.budget_ns, now)
+        self._watch.set(now, running=loaded.record.state in WORKING)
         self._next_ordinal = loaded.next_ordinal
-        self._closed: set[tuple[str, str]] = set()
-        self._retry_at: dict[CandidateId, Instant] = {}
-        self._asking: set[CandidateId] = set()
-        self._since = now
         self._held = False
 
     # ---- inputs ---------------------------------------------------------------------------------------
@@ -174,10 +176,7 @@ class Campaign:
 
     def _missed(self, candidate: Candidate, event: DraftMissed, now: Instant) -> list[Output]:
         """No answer exists: remember not to ask this again. Not charged to the budget."""
-        key = (candidate.parent_source, candidate.operator.value)
-        self._closed.add(key)
-        self._answered[key] -= 1
-        self._used -= 1
+        self._questions.miss(candidate)
         fact = Fact(
             kind="draft.missed",
             campaign=self.spec.id,
@@ -187,16 +186,15 @@ class Campaign:
 
     def _faulted(self, candidate: Candidate, event: DraftFaulted, now: Instant) -> list[Output]:
         """The provider failed: ask again later, or pause when only a person can mend it."""
-        self._asking.discard(candidate.id)
         fact = Fact(
             kind="draft.failed",
             campaign=self.spec.id,
             body=(("candidate", candidate.id), ("fault", event.kind), ("text", event.text)),
         )
         if event.retry_after is not None:
-            self._retry_at[candidate.id] = now + event.retry_after
+            self._questions.later(candidate.id, now + event.retry_after)
             return [fact]
-        self._retry_at[candidate.id] = now
+        self._questions.later(candidate.id, now)
         if self.record.state is not CampaignState.RUNNING:
             return [fact]
         return [fact, *self._move(CampaignState.PAUSED, f"{event.kind}: {event.text}", now)]
@@ -244,8 +242,7 @@ class Campaign:
             )
         is_measured = self._initial is None or not self._initial.is_open
         state = CampaignState.RUNNING if is_measured else CampaignState.BASELINING
-        for candidate in self._retry_at:
-            self._retry_at[candidate] = now
+        self._questions.hurry(now)
         return [*self._move(state, "", now), *self.advance(now)]
 
     def cancel(self, reason: str, now: Instant) -> list[Output]:
@@ -270,11 +267,11 @@ class Campaign:
             if proposal is None:
                 break
             out += self._ask(proposal)
-        if self._active(now) >= self.spec.budget_ns:
+        if self._watch.left(now) <= 0:
             out += self._give_up_drafts()
         if not self._open:
             if self._is_spent(now):
-                out += self._finish(self._spent_reason(now), now)
+                out += self._finish(self._spent_reason(), now)
             elif self._propose() is None:
                 out += self._finish("nothing left to ask", now)
         return out
@@ -285,10 +282,7 @@ class Campaign:
         if self.record.state is CampaignState.PAUSED or self.record.state in ENDED:
             return out
         for candidate in self._open.values():
-            if candidate.state is not CandidateState.DRAFTING or candidate.id in self._asking:
-                continue
-            if self._retry_at.get(candidate.id, now) <= now:
-                self._retry_at.pop(candidate.id, None)
+            if candidate.state is CandidateState.DRAFTING and self._questions.is_due(candidate.id, now):
                 out.append(self._start(candidate))
         return out
 
@@ -311,11 +305,9 @@ class Campaign:
         """When ``owed`` or ``advance`` may have something new without any event."""
         if self.record.state is CampaignState.PAUSED or self.record.state in ENDED:
             return NEVER
-        waits = [at for candidate, at in self._retry_at.items() if candidate in self._open]
-        left = self.spec.budget_ns - self._active(now)
-        if self.record.state is CampaignState.RUNNING and left > 0:
-            waits.append(now + left)
-        return min(waits, default=NEVER)
+        left = self._watch.left(now)
+        is_timed = self.record.state is CampaignState.RUNNING and left > 0
+        return min(self._questions.next_due(), now + left if is_timed else NEVER)
 
     @property
     def is_ended(self) -> bool:
@@ -338,10 +330,7 @@ class Campaign:
             raise Bug(f"{self.spec.id} has ended with {len(self._open)} open candidates")
         if any(not candidate.is_open for candidate in self._open.values()):
             raise Bug(f"{self.spec.id} keeps a judged candidate open")
-        if self._used > self.spec.budget_candidates:
-            raise Bug(f"{self.spec.id} asked for {self._used} of {self.spec.budget_candidates} candidates")
-        if not self._asking <= set(self._open):
-            raise Bug(f"{self.spec.id} asks for candidates that are not open")
+        self._questions.check(self._open)
 
     def _give_up_drafts(self) -> list[Output]:
         """Time is up: nobody waits for answers any more (a person may never answer)."""
@@ -359,22 +348,18 @@ class Campaign:
         else:
             self._open.pop(candidate.id, None)
         if candidate.state is not CandidateState.DRAFTING:
-            self._asking.discard(candidate.id)
-            self._retry_at.pop(candidate.id, None)
+            self._questions.end(candidate.id)
         if candidate.operator is Operator.INITIAL:
             self._initial = candidate
         return [SaveCandidate(campaign=self.spec.id, candidate=candidate)]
 
     def _propose(self) -> Proposal | None:
         return propose(
-            list(self.archive), self._broken, self._closed, self.spec.emitter, self._dice, self._next_ordinal
+            list(self.archive), self._broken, self._questions.closed, self.spec.emitter, self._dice, self._next_ordinal
         )
 
     def _ask(self, proposal: Proposal) -> list[Output]:
-        key = (proposal.parent_source, proposal.operator.value)
-        nth = self._answered.get(key, 0)
-        self._answered[key] = nth + 1
-        self._used += 1
+        nth = self._questions.charge((proposal.parent_source, proposal.operator.value))
         candidate = Candidate(
             id=candidate_id(self.spec.id, self._next_ordinal),
             ordinal=self._next_ordinal,
@@ -392,7 +377,7 @@ class Campaign:
         return [*self._put(candidate), self._start(candidate)]
 
     def _start(self, candidate: Candidate) -> StartDraft:
-        self._asking.add(candidate.id)
+        self._questions.begin(candidate.id)
         best = self.archive.best()
         return StartDraft(
             request=DraftRequest(
@@ -470,20 +455,16 @@ class Campaign:
     # ---- ending ---------------------------------------------------------------------------------------
 
     def _is_spent(self, now: Instant) -> bool:
-        return self._used >= self.spec.budget_candidates or self._active(now) >= self.spec.budget_ns
+        return self._questions.is_spent or self._watch.left(now) <= 0
 
-    def _spent_reason(self, now: Instant) -> str:
-        if self._used >= self.spec.budget_candidates:
+    def _spent_reason(self) -> str:
+        if self._questions.is_spent:
             return f"budget: {self.spec.budget_candidates} candidates"
         return "budget: time"
 
-    def _active(self, now: Instant) -> int:
-        is_active = self.record.state in (CampaignState.RUNNING, CampaignState.BASELINING)
-        return self.record.active_ns + (now - self._since if is_active else 0)
-
     def _move(self, state: CampaignState, reason: str, now: Instant) -> list[Output]:
-        self.record = replace(self.record, state=state, reason=reason, active_ns=self._active(now))
-        self._since = now
+        worked = self._watch.set(now, running=state in WORKING)
+        self.record = replace(self.record, state=state, reason=reason, active_ns=worked)
         fact = Fact(
             kind=f"campaign.{state.value}",
             campaign=self.spec.id,
@@ -493,8 +474,7 @@ class Campaign:
 
     def keep_time(self, now: Instant) -> list[Output]:
         """Write the time spent so far, so that a crash forgets little of it."""
-        self.record = replace(self.record, active_ns=self._active(now))
-        self._since = now
+        self.record = replace(self.record, active_ns=self._watch.read(now))
         return [SaveCampaign(record=self.record)]
 
     def _finish(self, reason: str, now: Instant) -> list[Output]:
@@ -563,6 +543,4 @@ class Campaign:
         if self.record.state is CampaignState.VERIFYING and state is CampaignState.CANCELLED and self.record.best:
             verify = job_id(self.record.best, f"{VERIFY}{self.record.verifications}")
             out.append(CancelJob(job=verify, reason=reason))
-        self._retry_at.clear()
-        self._asking.clear()
         return [*out, *self._move(state, reason, now)]

@@ -45,5 +45,4 @@ class Loaded:
     broken: list[Broken] = field(default_factory=list)
     normals: set[str] = field(default_factory=set)
     answered: dict[tuple[str, str], int] = field(default_factory=dict)
-    used: int = 0
     next_ordinal: int = 0

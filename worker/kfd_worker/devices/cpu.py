@@ -12,7 +12,20 @@ from kfd_worker.devices.port import Device
 __all__ = ["cpu_device", "parse_model"]
 
 # Vector extensions worth telling people and prompts about, in the order of growth.
-_WORTH = ("sse4_2", "avx", "f16c", "fma", "avx2", "avx512f", "avx512bw", "avx512_vnni", "avx512_bf16", "amx_tile", "asimd", "sve")
+_WORTH = (
+    "sse4_2",
+    "avx",
+    "f16c",
+    "fma",
+    "avx2",
+    "avx512f",
+    "avx512bw",
+    "avx512_vnni",
+    "avx512_bf16",
+    "amx_tile",
+    "asimd",
+    "sve",
+)
 
 
 def parse_model(cpuinfo: str) -> tuple[str, tuple[str, ...]]:

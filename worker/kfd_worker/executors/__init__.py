@@ -1,0 +1,1 @@
+"""How jobs are carried out: the launcher or the simulator, wrapped in small decorators."""

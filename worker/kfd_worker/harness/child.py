@@ -55,8 +55,14 @@ class Child:
         libc = ctypes.CDLL(None, use_errno=True)
         self._mmap = libc.mmap
         self._mmap.restype = ctypes.c_void_p
-        self._mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int,
-                               ctypes.c_long]
+        self._mmap.argtypes = [
+            ctypes.c_void_p,
+            ctypes.c_size_t,
+            ctypes.c_int,
+            ctypes.c_int,
+            ctypes.c_int,
+            ctypes.c_long,
+        ]
         self._munmap = libc.munmap
         self._munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
 

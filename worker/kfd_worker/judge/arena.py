@@ -103,9 +103,7 @@ class Arena:
             self.regions.append(made)
 
     def _region(self, array: ArraySpec, offset: int) -> Region:
-        flat = torch.frombuffer(
-            self._map, dtype=DTYPES[array.dtype], count=array.count, offset=offset + array.start
-        )
+        flat = torch.frombuffer(self._map, dtype=DTYPES[array.dtype], count=array.count, offset=offset + array.start)
         pages = torch.frombuffer(self._map, dtype=torch.uint8, count=array.pages * PAGE, offset=offset)
         before, after = pages[: array.start], pages[array.start + array.nbytes :]
         return Region(array, offset, flat.view(array.shape), (before, after))

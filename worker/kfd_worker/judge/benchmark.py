@@ -22,7 +22,7 @@ from kfd_worker.judge.side import Side
 from kfd_worker.judge.taskcode import LoadedTask, draw_seed
 from kfd_worker.judge.workspace import MAX_SETS, Workspace, case_bytes
 
-__all__ = ["REFERENCE", "SAMPLE_NS", "SAMPLES", "benchmark", "enough", "repeats"]
+__all__ = ["REFERENCE", "SAMPLES", "SAMPLE_NS", "benchmark", "enough", "repeats"]
 
 REFERENCE = "reference"
 SAMPLES = 3
@@ -37,9 +37,7 @@ def repeats(one_call_ns: Span, most: int) -> int:
     return max(1, min(most, -(-SAMPLE_NS // max(1, one_call_ns))))
 
 
-def enough(
-    plan: MeasurementPlan, rounds: int, spent_ns: Span, comparisons: Sequence[Comparison], seed: int
-) -> bool:
+def enough(plan: MeasurementPlan, rounds: int, spent_ns: Span, comparisons: Sequence[Comparison], seed: int) -> bool:
     """Whether to stop after so many rounds: the plan's maxima, or intervals that are narrow enough."""
     if rounds >= plan.max_rounds or (spent_ns >= plan.max_ns and rounds >= _LEAST_ROUNDS):
         return True
@@ -69,7 +67,7 @@ class _Bench:
         self._secret = secret
         self._candidate = candidate
         self._sides = {side.name: side for side in (candidate, initial) if side is not None}
-        self._dice = random.Random(draw_seed(secret, "order"))  # noqa: S311 - secret seed, order only
+        self._dice = random.Random(draw_seed(secret, "order"))
         self.cases: list[_Timed] = []
 
     def open(self, checked: Mapping[str, Checked], pool_bytes: int) -> None:
@@ -148,9 +146,7 @@ class _Bench:
                 else:
                     judged = space.judge(name, index, space.oracle(index))
                 if not judged.passed:
-                    raise CandidateFault(
-                        VerdictCode.INCORRECT, f"case {judged.case}, a timed call: {judged.detail}"
-                    )
+                    raise CandidateFault(VerdictCode.INCORRECT, f"case {judged.case}, a timed call: {judged.detail}")
         self._candidate.quiet()
 
     def comparisons(self) -> list[Comparison]:
@@ -161,8 +157,12 @@ class _Bench:
             for name in one.counts:
                 if name != self._candidate.name:
                     found.append(
-                        Comparison(case=one.space.case.name, baseline=name, candidate_ns=mine,
-                                   baseline_ns=tuple(one.times.get(name, ())))
+                        Comparison(
+                            case=one.space.case.name,
+                            baseline=name,
+                            candidate_ns=mine,
+                            baseline_ns=tuple(one.times.get(name, ())),
+                        )
                     )
         return found
 

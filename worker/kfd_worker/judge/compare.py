@@ -52,45 +52,50 @@ def _compare_exact(got: torch.Tensor, want: torch.Tensor) -> Difference:
 
 
 def _compare_floating(got: torch.Tensor, want: torch.Tensor, tolerance: Tolerance, slack: float) -> Difference:
-    wide = torch.float64 if want.dtype is torch.float64 or got.dtype is torch.float64 else torch.float32
+    wide = torch.float64 if torch.float64 in (want.dtype, got.dtype) else torch.float32
     c, r = got.to(wide), want.to(wide)
-    # What is right after rounding to the output's type: 1e39 is infinite in float32.
-    rounded = want.to(got.dtype)
-    finite = torch.isfinite(rounded)
-    everywhere = bool(finite.all())
-    got_finite = torch.isfinite(got)
-    if everywhere:
-        same = bool(got_finite.all())
-    else:
-        strange = ~finite
-        same = torch.equal(got_finite, finite) and torch.equal(
-            torch.nan_to_num(got[strange], nan=2.0, posinf=1.0, neginf=-1.0),
-            torch.nan_to_num(rounded[strange], nan=2.0, posinf=1.0, neginf=-1.0),
-        )
-        c, r = c[finite], r[finite]
-    if not same:
-        index = int((got_finite != finite).flatten().to(torch.uint8).argmax())
-        count = int((got_finite != finite).sum())
-        return Difference(False, math.inf, math.inf, f"{count} values are not finite where they should be, "
-                          f"or finite where not; {_place(got, want, index)}")
+    error = (c - r).abs_()
+    distance, norm = float(torch.linalg.vector_norm(error)), float(torch.linalg.vector_norm(r))
+    finite: torch.Tensor | None = None
+    if not (math.isfinite(distance) and math.isfinite(norm)):
+        # Something is not finite, in the output or rightly so: look at each place.
+        # What is right is what is right after rounding to the output's type: 1e39 is infinite in float32.
+        rounded = want.to(got.dtype)
+        finite = torch.isfinite(rounded)
+        wrong = _not_finite_alike(got, rounded, finite)
+        if wrong:
+            return Difference(False, math.inf, math.inf, wrong)
+        c, r = got[finite].double(), want[finite].double()
+        error = (c - r).abs_()
+        distance, norm = float(torch.linalg.vector_norm(error)), float(torch.linalg.vector_norm(r))
     if not r.numel():
         return Difference(True, 0.0, 0.0)
-    error = (c - r).abs_()
-    norm = float(torch.linalg.vector_norm(r))
-    distance = float(torch.linalg.vector_norm(error))
     relative = distance / norm if norm > 0 else (0.0 if distance == 0 else math.inf)
-    rms = norm / math.sqrt(r.numel())
-    bound = r.abs().mul_(tolerance.b * slack).add_(tolerance.a * slack * rms)
-    ratio = torch.where(error > 0, error / bound, torch.zeros_like(error))
+    bound = r.abs().mul_(tolerance.b * slack).add_(tolerance.a * slack * norm / math.sqrt(r.numel()))
+    # 0/0 is no error at all; x/0 is infinite and fails; a NaN fails every comparison below.
+    ratio = error.div_(bound) if norm > 0 else torch.where(error > 0, math.inf, 0.0)
     worst = float(ratio.max())
-    passed = relative <= tolerance.tau * slack and worst <= 1.0
-    if passed:
+    if relative <= tolerance.tau * slack and worst <= 1.0:
         return Difference(True, relative, worst)
     index = int(torch.nan_to_num(ratio, nan=math.inf).flatten().argmax())
-    if not everywhere:
+    if finite is not None:
         index = int(finite.flatten().nonzero()[index])
-    return Difference(False, relative, worst, f"relative L2 error {relative:.3g} (allowed {tolerance.tau * slack:.3g}), "
-                      f"worst element {worst:.3g} times its bound; {_place(got, want, index)}")
+    text = f"relative L2 error {relative:.3g} (allowed {tolerance.tau * slack:.3g}), worst element {worst:.3g} times its bound"
+    return Difference(False, relative, worst, f"{text}; {_place(got, want, index)}")
+
+
+def _not_finite_alike(got: torch.Tensor, rounded: torch.Tensor, finite: torch.Tensor) -> str:
+    """Where the output is not finite and should be, or the other way round; empty when nowhere."""
+    different = torch.isfinite(got) != finite
+    strange = ~finite
+    # Infinities must have the right sign, and a NaN is not an infinity.
+    left, right = (torch.nan_to_num(one, nan=2.0, posinf=1.0, neginf=-1.0) for one in (got, rounded))
+    different |= strange & (left != right)
+    count = int(different.sum())
+    if not count:
+        return ""
+    index = int(different.flatten().to(torch.uint8).argmax())
+    return f"{count} values are not finite where they should be, or finite where not; {_place(got, rounded, index)}"
 
 
 def _place(got: torch.Tensor, want: torch.Tensor, index: int) -> str:
@@ -110,8 +115,12 @@ def poison(tensor: torch.Tensor, dice: int) -> int:
     """
     size = tensor.dtype.itemsize
     if tensor.dtype.is_floating_point:
-        exponent = {torch.float32: 0x7F800000, torch.float64: 0x7FF0 << 48, torch.float16: 0x7C00,
-                    torch.bfloat16: 0x7F80}[tensor.dtype]
+        exponent = {
+            torch.float32: 0x7F800000,
+            torch.float64: 0x7FF0 << 48,
+            torch.float16: 0x7C00,
+            torch.bfloat16: 0x7F80,
+        }[tensor.dtype]
         mantissa = {torch.float32: 23, torch.float64: 52, torch.float16: 10, torch.bfloat16: 7}[tensor.dtype]
         bits = exponent | (1 << (mantissa - 1)) | (dice & ((1 << (mantissa - 1)) - 1)) | 1
     else:

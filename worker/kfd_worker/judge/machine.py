@@ -24,7 +24,11 @@ def steal_ticks() -> int:
 def environment(threads: int, steal: int) -> tuple[tuple[str, str], ...]:
     """Short facts for beside a number; ``steal`` is the ticks stolen during the measurement."""
     model = next(
-        (line.partition(":")[2].strip() for line in _read("/proc/cpuinfo").split("\n") if line.startswith("model name")),
+        (
+            line.partition(":")[2].strip()
+            for line in _read("/proc/cpuinfo").split("\n")
+            if line.startswith("model name")
+        ),
         "unknown",
     )
     governor = _read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor") or "unknown"

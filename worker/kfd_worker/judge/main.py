@@ -115,7 +115,8 @@ class _Run:
             outcome = Incident(code=IncidentCode.REFERENCE, text=str(error))
         except Exception as error:  # noqa: BLE001 - an unforeseen fault of ours must be told, not fatal
             outcome = Incident(
-                code=IncidentCode.INTERNAL, text=f"the judge failed while {self._phase}: {type(error).__name__}: {error}"
+                code=IncidentCode.INTERNAL,
+                text=f"the judge failed while {self._phase}: {type(error).__name__}: {error}",
             )
         finally:
             os.close(self._task_fd)
@@ -160,9 +161,7 @@ class _Run:
         checked = check(task, self._spec.seed, candidate, initial, self._cases, self._alive)
         self._stages.append((str(Stage.CHECK), time.monotonic_ns() - began))
         began = self._stage(Stage.BENCHMARK, time.monotonic_ns())
-        self._comparisons = benchmark(
-            task, self._spec.seed, self._spec.plan, candidate, initial, checked, self._alive
-        )
+        self._comparisons = benchmark(task, self._spec.seed, self._spec.plan, candidate, initial, checked, self._alive)
         self._stages.append((str(Stage.BENCHMARK), time.monotonic_ns() - began))
 
     def _stage(self, stage: Stage, now: Span) -> Span:

@@ -134,7 +134,8 @@ class Side:
             raise SideLost(self.name, self._phase)
         if len(data) != child.ANSWER.size or data[:4] != child.MAGIC:
             raise CandidateFault(
-                VerdictCode.SUSPECT, f"the candidate's box sent {len(data)} bytes that are no answer while {self._phase}"
+                VerdictCode.SUSPECT,
+                f"the candidate's box sent {len(data)} bytes that are no answer while {self._phase}",
             )
         _, kind, echoed, status, _, text = child.ANSWER.unpack(data)
         if echoed != nonce or kind not in (expected, child.FAILED) or (kind == child.FAILED and not status):

@@ -107,9 +107,7 @@ class LoadedTask:
             with torch.no_grad():
                 made = self._make_inputs(described, generator)
         except Exception as error:
-            raise ReferenceFault(
-                f"make_inputs fails for case {case.name}: {type(error).__name__}: {error}"
-            ) from error
+            raise ReferenceFault(f"make_inputs fails for case {case.name}: {type(error).__name__}: {error}") from error
         if not isinstance(made, Mapping):
             raise ReferenceFault(f"make_inputs must give a dict by argument name, not a {type(made).__name__}")
         values: Values = {}
@@ -166,8 +164,7 @@ class LoadedTask:
             if not isinstance(tensor, torch.Tensor) or tuple(tensor.shape) != array.shape:
                 what = tuple(tensor.shape) if isinstance(tensor, torch.Tensor) else type(tensor).__name__
                 raise ReferenceFault(
-                    f"the reference gives {what} for {array.name} in case {case.name}; "
-                    f"the interface says {array.shape}"
+                    f"the reference gives {what} for {array.name} in case {case.name}; the interface says {array.shape}"
                 )
             found.append(tensor)
         return found

@@ -92,8 +92,9 @@ class Workspace:
 
     def _map(self, side: Side) -> None:
         outputs = self._outputs[side.name]
-        side.map(self.number, [self._arguments(index, outputs) for index in range(self.sets)],
-                 (self._inputs.fd, outputs.fd))
+        side.map(
+            self.number, [self._arguments(index, outputs) for index in range(self.sets)], (self._inputs.fd, outputs.fd)
+        )
 
     def _arguments(self, index: int, outputs: Arena) -> list[list[Any]]:
         sizes = dict(self.case.sizes)
@@ -106,8 +107,16 @@ class Workspace:
             else:
                 arena = self._inputs if parameter.role is Role.IN else outputs
                 region = arena.regions[index][parameter.name]
-                made.append(["array", int(parameter.role is Role.OUT), region.offset, region.spec.pages,
-                             region.spec.start, parameter.role is Role.OUT])
+                made.append(
+                    [
+                        "array",
+                        int(parameter.role is Role.OUT),
+                        region.offset,
+                        region.spec.pages,
+                        region.spec.start,
+                        parameter.role is Role.OUT,
+                    ]
+                )
         return made
 
     # Calls.
@@ -141,23 +150,31 @@ class Workspace:
             difference = self._judge_one(marks, name, region.tensor, want, slack)
             touched = slack_touched(region.slack, marks.pattern)
             if touched:
-                difference = Difference(False, difference.relative_l2, difference.worst,
-                                        f"bytes {touched} the output {name} were written")
+                difference = Difference(
+                    False, difference.relative_l2, difference.worst, f"bytes {touched} the output {name} were written"
+                )
             relative, worst = max(relative, difference.relative_l2), max(worst, difference.worst)
             if not difference.passed:
-                return CaseResult(case=self.case.name, passed=False, relative_l2=difference.relative_l2,
-                                  worst=difference.worst, detail=f"{name}: {difference.detail}")
+                return CaseResult(
+                    case=self.case.name,
+                    passed=False,
+                    relative_l2=difference.relative_l2,
+                    worst=difference.worst,
+                    detail=f"{name}: {difference.detail}",
+                )
         return CaseResult(case=self.case.name, passed=True, relative_l2=relative, worst=worst)
 
     def _judge_one(self, marks: _Marks, name: str, got: torch.Tensor, want: torch.Tensor, slack: float) -> Difference:
-        left = poison_left(got, marks.poison[name])
-        if left:
-            infinite = float("inf")
-            return Difference(False, infinite, infinite, f"{left} of {got.numel()} values were never written")
         seen, now = marks.seen.get(name), got.flatten()[marks.probes[name]]
         if seen is not None and not torch.equal(_bits(seen), _bits(now)):
             raise CandidateFault(VerdictCode.SUSPECT, f"the output {name} changed after the call had returned")
-        return compare(got, want, self._task.spec.tolerance, slack=slack)
+        difference = compare(got, want, self._task.spec.tolerance, slack=slack)
+        # A float's poison is a NaN and fails above; it is told apart for the reader. An integer's may be lawful.
+        left = 0 if difference.passed else poison_left(got, marks.poison[name])
+        if left:
+            text = f"{left} of {got.numel()} values were never written"
+            return Difference(False, difference.relative_l2, difference.worst, text)
+        return difference
 
     # What is right.
 

@@ -75,9 +75,7 @@ async def build(
     return _report(job, spec, task, toolchain, ended, ended_log)
 
 
-def _report(
-    job: Job, spec: BuildSpec, task: TaskSpec, toolchain: Toolchain, ended: Ended, log: bytes
-) -> Report:
+def _report(job: Job, spec: BuildSpec, task: TaskSpec, toolchain: Toolchain, ended: Ended, log: bytes) -> Report:
     tail = readable(log, 8 << 10)
     if job.stopping:
         return Report(outcome=Stopped(reason=job.stop_reason), log_tail=tail)

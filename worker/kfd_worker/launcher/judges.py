@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from kfd.base.instant import SECOND
-from kfd_worker.launcher.places import interpreter_mounts, judge_code, thread_environment
 from kfd_worker.launcher.frames import read_frame
+from kfd_worker.launcher.places import interpreter_mounts, judge_code, package_folders, thread_environment
 from kfd_worker.sandbox.box import Box, BoxError, BoxLimits, Limit
 from kfd_worker.sandbox.output import readable
 from kfd_worker.sandbox.runner import RunningBox, Sandbox
@@ -25,8 +25,9 @@ _READY_S = 120.0
 _NEVER_NS = 10**9 * SECOND
 _SCRATCH_BYTES = 1 << 30
 _BOOT = (
-    "import os, sys; sys.path[:0] = [os.path.dirname(sys.argv[1])]; "
-    "from kfd_worker.judge.main import main; main(int(sys.argv[3]), sys.argv[4], int(sys.argv[5]))"
+    "import os, sys; fd, scratch, threads, code = sys.argv[1:5]; "
+    "sys.path[:0] = [os.path.dirname(code)]; sys.path += sys.argv[6:]; "
+    "from kfd_worker.judge.main import main; main(int(fd), scratch, int(threads))"
 )
 
 
@@ -75,16 +76,34 @@ class JudgeProcess:
             name=f"judge-{self._name}",
             # -B: no bytecode is written; -I: nothing from the environment or the folder is imported.
             # The virtual environment's interpreter by its own name, so that its packages are found.
-            argv=(sys.executable, "-I", "-B", "-W", "ignore", "-c", _BOOT, *(one.target for one in code), str(fd),
-                  "/scratch", str(self._threads)),
+            argv=(
+                sys.executable,
+                "-I",
+                "-B",
+                "-W",
+                "ignore",
+                "-c",
+                _BOOT,
+                str(fd),
+                "/scratch",
+                str(self._threads),
+                *(one.target for one in code),
+                *package_folders(),
+            ),
             mounts=(*interpreter_mounts(packages=True), *code),
             env=thread_environment(self._threads),
             scratch_bytes=_SCRATCH_BYTES,
             fds=(fd,),
             uid=self._uid,
             cpus=self._cpus,
-            limits=BoxLimits(wall_ns=_NEVER_NS, memory_bytes=memory, processes=512, file_bytes=1 << 40,
-                             flood_bytes=1 << 40, open_files=1024),
+            limits=BoxLimits(
+                wall_ns=_NEVER_NS,
+                memory_bytes=memory,
+                processes=512,
+                file_bytes=1 << 40,
+                flood_bytes=1 << 40,
+                open_files=1024,
+            ),
         )
 
     async def run(

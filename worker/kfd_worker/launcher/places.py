@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import os
 import re
 import shutil
@@ -15,10 +16,22 @@ from kfd.base.digest import Digest, digest_of
 from kfd_worker.harness import child
 from kfd_worker.sandbox.box import Mount
 
-__all__ = ["CHILD", "Inputs", "MissingInput", "base_interpreter", "folder_name", "interpreter_mounts", "judge_code",
-           "place", "thread_environment"]
+__all__ = [
+    "CHILD",
+    "Inputs",
+    "MissingInput",
+    "MissingPackage",
+    "base_interpreter",
+    "folder_name",
+    "interpreter_mounts",
+    "judge_code",
+    "package_folders",
+    "place",
+    "thread_environment",
+]
 
 CHILD = Mount(source=os.path.realpath(child.__file__), target="/kfd/child.py")
+_PACKAGES = ("torch", "yaml")
 _SYSTEM = ("/usr/", "/lib/", "/bin/")
 
 
@@ -28,6 +41,10 @@ class MissingInput(Exception):
     def __init__(self, digest: Digest, text: str) -> None:
         super().__init__(text)
         self.digest = digest
+
+
+class MissingPackage(Exception):
+    """Something that the judge needs is not installed."""
 
 
 class Inputs:
@@ -61,14 +78,27 @@ def _is_system(path: str) -> bool:
     return any(f"{path}/".startswith(prefix) for prefix in _SYSTEM)
 
 
+def package_folders() -> tuple[str, ...]:
+    """Folders from which the judge's packages are imported. Raises MissingPackage; nothing is imported."""
+    found = []
+    for name in _PACKAGES:
+        spec = importlib.util.find_spec(name)
+        if spec is None or not spec.origin:
+            raise MissingPackage(f"the Python package {name} is missing: pip install 'kfd[worker]'")
+        found.append(os.path.dirname(os.path.dirname(os.path.realpath(spec.origin))))
+    return tuple(dict.fromkeys(found))
+
+
 def interpreter_mounts(*, packages: bool) -> tuple[Mount, ...]:
-    """What the interpreter needs in a box; with ``packages`` also the virtual environment's."""
+    """What the interpreter needs in a box; with ``packages`` also what the judge imports."""
     folders = [os.path.realpath(sys.base_prefix)]
     if packages:
         # Both the name by which it is called and what that is: a prefix may itself be a link.
-        folders += [sys.prefix, os.path.realpath(sys.prefix)]
+        folders += [sys.prefix, os.path.realpath(sys.prefix), *package_folders()]
     wanted = [folder for folder in dict.fromkeys(folders) if not _is_system(folder)]
-    outer = [one for one in wanted if not any(one != other and f"{one}/".startswith(f"{other}/") for other in wanted)]
+    outer = [
+        one for one in wanted if not any(one != other and f"{one}/".startswith(f"{other}/") for other in wanted)
+    ]
     return tuple(Mount(source=folder, target=folder) for folder in outer)
 
 

@@ -25,7 +25,7 @@ from kfd_worker.launcher.config import DeviceFact, LauncherConfig, LauncherFacts
 from kfd_worker.launcher.frames import read_frame, write_frame
 from kfd_worker.launcher.job import Job
 from kfd_worker.launcher.judges import JudgeDied, JudgeProcess
-from kfd_worker.launcher.places import Inputs, MissingInput, folder_name
+from kfd_worker.launcher.places import Inputs, MissingInput, MissingPackage, folder_name, package_folders
 from kfd_worker.launcher.runs import RunSlot, run
 from kfd_worker.sandbox.box import BoxError
 from kfd_worker.sandbox.detect import detect
@@ -78,6 +78,11 @@ class Launcher:
         passed = await self._test_toolchains(problems)
         found = {device.id: device for device in devices(self._config)}
         offered = []
+        try:
+            package_folders()
+        except MissingPackage as error:
+            problems.append(("judge", str(error)))
+            found = {}
         for name in self._config.run_slots:
             device = found.get(name)
             if device is None:
@@ -198,9 +203,7 @@ class Launcher:
                 return _internal(f"this launcher has no run slot {slot!r}")
             return await run(job, spec.work, spec.limits, self._sandbox, run_slot)
         except MissingInput as error:
-            return Report(
-                outcome=Incident(code=IncidentCode.MISSING_INPUT, text=str(error), missing=error.digest)
-            )
+            return Report(outcome=Incident(code=IncidentCode.MISSING_INPUT, text=str(error), missing=error.digest))
         except BoxError as error:
             return Report(outcome=Incident(code=IncidentCode.SANDBOX, text=str(error)))
         except OSError as error:
@@ -257,4 +260,3 @@ async def serve(fd: int) -> int:
         await launcher.close()
         writer.close()
     return 0
-

@@ -108,9 +108,9 @@ def box_command(
     """
     inner = _inner(box, backend, tools)
     if backend is Backend.BWRAP:
-        made = _bwrap(box, tools, system, info_fd) + ["--", *inner]
+        made = [*_bwrap(box, tools, system, info_fd), "--", *inner]
     elif backend is Backend.UNSHARE:
-        made = _unshare(box, tools, system) + ["--", *inner]
+        made = [*_unshare(box, tools, system), "--", *inner]
     else:
         made = inner
     return ["/bin/sh", "-c", _JOIN, "kfd-join", *procs, "--", *made] if procs else made
@@ -139,15 +139,16 @@ def plain_box(box: Box, scratch: str) -> Box:
 def _inner(box: Box, backend: Backend, tools: Tools) -> list[str]:
     chain: list[str] = []
     drop = ["--bounding-set=-all", "--inh-caps=-all", "--no-new-privs"]
-    if tools.privileged:
+    if backend is Backend.PLAIN:
+        # Whoever accepts this accepts the agent's own user too: another could not read the job's files.
+        chain += [tools.setpriv, "--pdeathsig", "KILL", "--no-new-privs", "--"]
+    elif tools.privileged:
         user = str(box.uid)
         chain += [tools.setpriv, "--reuid", user, "--regid", user, "--clear-groups", *drop, "--"]
-        if backend is not Backend.PLAIN and tools.user_namespace:
+        if tools.user_namespace:
             chain += [tools.unshare, "--user", "--map-current-user", "--"]
     elif backend is Backend.UNSHARE:
         chain += [tools.setpriv, *drop, "--"]
-    elif backend is Backend.PLAIN:
-        chain += [tools.setpriv, "--pdeathsig", "KILL", "--no-new-privs", "--"]
     if box.cpus and tools.taskset:
         chain += [tools.taskset, "--cpu-list", ",".join(map(str, box.cpus))]
     limits = box.limits

@@ -123,7 +123,7 @@ def _probe(backend: Backend, tools: Tools, system: tuple[tuple[str, str, str], .
     command = box_command(box, backend, tools, system)
     read, write = os.pipe2(os.O_CLOEXEC)
     try:
-        done = subprocess.run(  # noqa: S603
+        done = subprocess.run(
             command, stdin=write, capture_output=True, env=box_environment(box), cwd="/", timeout=10, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -147,7 +147,7 @@ def _facts(sandbox: Sandbox) -> tuple[tuple[str, str], ...]:
     return (
         ("backend", str(sandbox.backend)),
         ("namespaces", " ".join(spaces) or "none: accepted by --accept-unsandboxed"),
-        ("host user", "own for each slot" if tools.privileged else "the agent's"),
+        ("host user", "own for each slot" if boxed and tools.privileged else "the agent's"),
         ("memory", memory),
         ("processes", processes),
         ("/proc", "own" if boxed and tools.proc else "none" if boxed else "the host's"),

@@ -57,7 +57,7 @@ class Sandbox:
         try:
             if self.backend is Backend.PLAIN:
                 scratch = tempfile.mkdtemp(prefix="kfd-scratch-")
-                os.chmod(scratch, 0o1777)  # noqa: S103 - the box's user is another one
+                os.chmod(scratch, 0o1777)
                 box = plain_box(box, scratch)
             running = RunningBox(self, box, group, scratch)
         except OSError as error:
@@ -137,7 +137,7 @@ class RunningBox:
                 box, sandbox.backend, sandbox.tools, sandbox.system, self._group.procs if self._group else (), info
             )
             # The launcher keeps the handle itself, so that the usage of the whole tree can be read.
-            process = subprocess.Popen(  # noqa: S603
+            process = subprocess.Popen(
                 argv,
                 stdin=status,
                 stdout=stdout,

@@ -12,7 +12,7 @@ from pathlib import Path
 from kfd.base.digest import digest_of_json
 from kfd.base.work import BuildSpec, Diagnostic, Verdict, VerdictCode
 from kfd.tasks.targets import TOOLCHAINS
-from kfd_worker.sandbox.box import Ended, Limit
+from kfd_worker.sandbox.box import Ended
 from kfd_worker.sandbox.output import readable
 from kfd_worker.toolchains.gcc_messages import parse_messages
 from kfd_worker.toolchains.port import SOURCE, BuildRequest, Refused, SelfTest
@@ -26,11 +26,16 @@ _LINK_FLAGS = ("-shared", "-fopenmp", "-Wl,-z,now", "-Wl,-z,noexecstack")
 """Never the compile flags: linking with fast-math puts code into the library that flushes denormals to zero
 for every thread of the process that loads it."""
 
-_FIXED = ("-fdiagnostics-color=never", "-fno-diagnostics-show-caret", "-fmessage-length=0", "-fmax-errors=20",
-          "-ftemplate-backtrace-limit=4")
+_FIXED = (
+    "-fdiagnostics-color=never",
+    "-fno-diagnostics-show-caret",
+    "-fmessage-length=0",
+    "-fmax-errors=20",
+    "-ftemplate-backtrace-limit=4",
+)
 
 _BUILD = (
-    'object=$1 library=$2 source=$3 compiler=$4; shift 4; '
+    "object=$1 library=$2 source=$3 compiler=$4; shift 4; "
     '"$compiler" "$@" -c -o "$object" "$source" 1>&2 || exit $?; '
     f'"$compiler" {" ".join(_LINK_FLAGS)} -o "$library" "$object" 1>&2 || exit $?; '
     'exec cat "$library"'
@@ -39,7 +44,12 @@ _BUILD = (
 _SELF_TEST = 'extern "C" int answer(int n) { int s = 0;\n#pragma omp simd reduction(+:s)\nfor (int i = 0; i < n; ++i) s += i; return s; }\n'
 _SELF_TEST_S = 60
 
-_MEMORY_WORDS = ("out of memory", "virtual memory exhausted", "cannot allocate memory", "killed signal terminated program")
+_MEMORY_WORDS = (
+    "out of memory",
+    "virtual memory exhausted",
+    "cannot allocate memory",
+    "killed signal terminated program",
+)
 _DISK_WORDS = ("no space left on device", "file too large", "file size limit exceeded")
 
 
@@ -87,8 +97,12 @@ class Cpp:
 
     def _ask(self, command: list[str]) -> subprocess.CompletedProcess[bytes]:
         try:
-            return subprocess.run(  # noqa: S603
-                command, capture_output=True, stdin=subprocess.DEVNULL, timeout=_SELF_TEST_S, check=False,
+            return subprocess.run(
+                command,
+                capture_output=True,
+                stdin=subprocess.DEVNULL,
+                timeout=_SELF_TEST_S,
+                check=False,
                 env={"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C"},
             )
         except subprocess.TimeoutExpired as error:
@@ -112,8 +126,17 @@ class Cpp:
         source = f"{SOURCE}/{spec.kernel_path}"
         flags = (*BASE_FLAGS, *spec.flags, *defines, *_FIXED)
         return BuildRequest(
-            argv=("/bin/sh", "-c", _BUILD, "kfd-build", "/scratch/kernel.o", "/scratch/kernel.so", source,
-                  self._compiler, *flags),
+            argv=(
+                "/bin/sh",
+                "-c",
+                _BUILD,
+                "kfd-build",
+                "/scratch/kernel.o",
+                "/scratch/kernel.so",
+                source,
+                self._compiler,
+                *flags,
+            ),
             scratch_bytes=512 << 20,
         )
 
