@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -35,6 +35,7 @@ from kfd.core.events import (
 )
 from kfd.core.fleet.machine import Fleet
 from kfd.core.fleet.model import NEVER, CallId, Fact, FleetOutput, FleetPolicy, Job, JobSettled
+from kfd.core.fleet.placement import BondKey
 
 __all__ = ["Engine"]
 
@@ -60,11 +61,13 @@ class Engine:
         sources: dict[CandidateId, str],
         keys: Iterable[tuple[str, CampaignId, str]],
         now: Instant,
+        bonds: Mapping[BondKey, str] | None = None,
     ) -> list[Command]:
         """Take over what the store holds; what is owed follows from it (levels, not edges).
 
         ``jobs`` are the rows of jobs that have not settled; a candidate that needs a job and has no row gets a
-        fresh one. ``keys`` are (idempotency key, campaign, name) of all campaigns ever.
+        fresh one. ``keys`` are (idempotency key, campaign, name) of all campaigns ever;
+        ``bonds`` the device models that campaigns are bound to.
         """
         for key, campaign, name in keys:
             self._remember(key, campaign, name)
@@ -79,7 +82,7 @@ class Engine:
                     out.append(Enqueue(job=job))
                 else:
                     adopted.append(replace(row, spec=job.spec))
-        commands = self._fleet_outputs(self.fleet.load(adopted, now), now)
+        commands = self._fleet_outputs(self.fleet.load(adopted, now, bonds), now)
         commands += self._campaign_outputs(out, now)
         for campaign_machine in list(self.campaigns.values()):
             commands += self._step(campaign_machine, lambda one: one.advance(now), now)

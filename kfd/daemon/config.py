@@ -28,9 +28,13 @@ class _Section(BaseModel):
 class ServerConfig(_Section):
     """Where the daemon listens and keeps its state."""
 
-    listen: str = Field("127.0.0.1:7440", description="Address and port; loopback only. Port 0 takes a free one.")
-    state_dir: Path | None = Field(None, description="State folder; default $KFD_STATE_DIR or ~/.local/state/kfd.")
-    stop_seconds: float = Field(8.0, gt=0, le=60, description="How long an orderly stop may take.")
+    listen: str = Field(
+        default="127.0.0.1:7440", description="Address and port; loopback only. Port 0 takes a free one."
+    )
+    state_dir: Path | None = Field(
+        default=None, description="State folder; default $KFD_STATE_DIR or ~/.local/state/kfd."
+    )
+    stop_seconds: float = Field(default=8.0, gt=0, le=60, description="How long an orderly stop may take.")
 
     @field_validator("listen")
     @classmethod
@@ -51,25 +55,29 @@ class ServerConfig(_Section):
 class LogConfig(_Section):
     """How the daemon logs."""
 
-    format: Literal["auto", "console", "json"] = Field("auto", description="auto: console on a terminal, else json.")
-    level: Literal["debug", "info", "warning", "error"] = Field("info", description="Least severe level shown.")
+    format: Literal["auto", "console", "json"] = Field(
+        default="auto", description="auto: console on a terminal, else json."
+    )
+    level: Literal["debug", "info", "warning", "error"] = Field(default="info", description="Least severe level shown.")
 
 
 class DiskConfig(_Section):
     """When the disk is too full for new work."""
 
-    floor_mb: int = Field(256, ge=0, description="Free MiB under the state folder below which no new work begins.")
+    floor_mb: int = Field(
+        default=256, ge=0, description="Free MiB under the state folder below which no new work begins."
+    )
 
 
 class SearchConfig(_Section):
     """Shares of operators and parent strategies."""
 
-    rewrite: float = Field(0.6, ge=0, description="Share of whole rewrites.")
-    patch: float = Field(0.4, ge=0, description="Share of SEARCH/REPLACE patches.")
-    repair_depth: int = Field(2, ge=0, le=10, description="Repairs in a row on one line of failures; 0: none.")
-    inspirations: int = Field(2, ge=0, le=8, description="Other elites shown in a prompt.")
-    parent_uniform: float = Field(0.4, ge=0, description="Share of parents drawn uniformly over cells.")
-    parent_fitness: float = Field(0.6, ge=0, description="Share of parents drawn in proportion to fitness.")
+    rewrite: float = Field(default=0.6, ge=0, description="Share of whole rewrites.")
+    patch: float = Field(default=0.4, ge=0, description="Share of SEARCH/REPLACE patches.")
+    repair_depth: int = Field(default=2, ge=0, le=10, description="Repairs in a row on one line of failures; 0: none.")
+    inspirations: int = Field(default=2, ge=0, le=8, description="Other elites shown in a prompt.")
+    parent_uniform: float = Field(default=0.4, ge=0, description="Share of parents drawn uniformly over cells.")
+    parent_fitness: float = Field(default=0.6, ge=0, description="Share of parents drawn in proportion to fitness.")
 
     def policy(self) -> EmitterPolicy:
         """As the core wants it. Raises ValueError."""
@@ -85,10 +93,12 @@ class SearchConfig(_Section):
 class MeasureConfig(_Section):
     """How long candidates are measured."""
 
-    min_rounds: int = Field(8, ge=3, le=1000, description="Fewest rounds.")
-    max_rounds: int = Field(40, ge=3, le=10_000, description="Most rounds.")
-    target_half_width: float = Field(0.02, gt=0, lt=1, description="Stop when the interval's half-width is below.")
-    max_seconds: float = Field(10.0, gt=0, le=600, description="Longest measurement of one candidate.")
+    min_rounds: int = Field(default=8, ge=3, le=1000, description="Fewest rounds.")
+    max_rounds: int = Field(default=40, ge=3, le=10_000, description="Most rounds.")
+    target_half_width: float = Field(
+        default=0.02, gt=0, lt=1, description="Stop when the interval's half-width is below."
+    )
+    max_seconds: float = Field(default=10.0, gt=0, le=600, description="Longest measurement of one candidate.")
 
     def plan(self) -> MeasurementPlan:
         """As the wire wants it."""
@@ -103,7 +113,7 @@ class MeasureConfig(_Section):
 class CampaignConfig(_Section):
     """Defaults of campaigns."""
 
-    in_flight: int = Field(4, ge=1, le=256, description="Candidates in flight per campaign.")
+    in_flight: int = Field(default=4, ge=1, le=256, description="Candidates in flight per campaign.")
     search: SearchConfig = SearchConfig()
     measure: MeasureConfig = MeasureConfig()
 
@@ -111,9 +121,11 @@ class CampaignConfig(_Section):
 class WorkerConfig(_Section):
     """The embedded agent of ``kfd serve --with-worker``."""
 
-    build_lanes: int = Field(0, ge=0, le=256, description="Build lanes; 0 lets the agent choose.")
-    executor: Literal["real", "simulated"] = Field("real", description="simulated: no kernel is built or run.")
-    accept_unsandboxed: bool = Field(False, description="Run kernels without a sandbox; they can harm this machine.")
+    build_lanes: int = Field(default=0, ge=0, le=256, description="Build lanes; 0 lets the agent choose.")
+    executor: Literal["real", "simulated"] = Field(default="real", description="simulated: no kernel is built or run.")
+    accept_unsandboxed: bool = Field(
+        default=False, description="Run kernels without a sandbox; they can harm this machine."
+    )
 
 
 class Config(_Section):

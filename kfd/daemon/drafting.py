@@ -268,7 +268,7 @@ def _exemplar(view: CandidateView, text: str, spec: TaskSpec) -> Exemplar:
             f"worst case {speed.worst_case} {speed.worst_value:.3f}x"
             for speed in candidate.speedups
         ),
-        cell=candidate.cell,
+        cell=",".join(map(str, candidate.cell)) if candidate.cell else "",
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import random
 import signal
 import socket
 import time
@@ -94,7 +95,14 @@ async def started(
         boot = os.urandom(16)
         engine = Engine(policy or FleetPolicy(), boot)
         snapshot = await load(reader.connection)
-        first = engine.load(snapshot.campaigns, snapshot.jobs, snapshot.sources, snapshot.keys, time.monotonic_ns())
+        first = engine.load(
+            snapshot.campaigns,
+            snapshot.jobs,
+            snapshot.sources,
+            snapshot.keys,
+            time.monotonic_ns(),
+            snapshot.bonds,
+        )
         reactor = Reactor(engine, journal, boot)
 
         desk = ManualDesk()
@@ -102,9 +110,11 @@ async def started(
         drafter = Drafter(generators, reader, blobs.get, reactor.post)
         generators["recorded"] = RecordedGenerator(drafter.files_of)
         if config.llm.models and "openai" not in generators:
-            from kfd.llm.openai_adapter import OpenAIGenerator
+            from kfd.llm.openai_adapter import OpenAiGenerator
 
-            generators["openai"] = OpenAIGenerator(config.llm)
+            generators["openai"] = OpenAiGenerator(
+                config.llm, now=time.monotonic_ns, sleep=asyncio.sleep, dice=random.random
+            )
         stack.push_async_callback(drafter.close)
 
         defaults = Defaults(

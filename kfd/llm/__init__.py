@@ -1,0 +1,1 @@
+"""Where answers come from: models over HTTP, recordings, people."""

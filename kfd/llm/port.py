@@ -27,7 +27,8 @@ class Ask:
     model: str
     """Configured model to ask; empty lets the generator choose by weight."""
     choice: float
-    """A number in [0, 1) drawn by the campaign's dice: picks among weighted models, so that asks are replayable."""
+    """A number in [0, 1) drawn by the campaign's dice: picks among weighted models, so that asks are
+    replayable."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,10 +63,11 @@ class ProviderFault(Exception):  # noqa: N818 - the vocabulary's word (engineeri
     """The provider failed after all allowed attempts.
 
     ``kind``: rate_limit, overload, money, credentials, bad_request, stall, connection, too_long, other.
-    ``retry_after_ns`` is when the campaign may ask again; None means that it makes no sense until a person acts.
+    ``retry_after_ns`` is when the campaign may ask again; None means that it makes no sense until a person
+    acts.
     """
 
-    def __init__(self, kind: str, text: str, *, retry_after_ns: Span | None, usage: Usage = Usage()) -> None:  # noqa: B008
+    def __init__(self, kind: str, text: str, *, retry_after_ns: Span | None, usage: Usage = Usage()) -> None:
         super().__init__(text)
         self.kind = kind
         self.text = text

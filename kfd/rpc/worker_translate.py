@@ -44,7 +44,7 @@ __all__ = [
     "sync_from_pb",
 ]
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,62}\Z")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,99}\Z")
 _SLOTS = 256
 _TOOLCHAINS = 64
 _TARGETS = 256
@@ -71,7 +71,7 @@ def _name(text: str, what: str) -> str:
     if not _NAME.match(text):
         raise BadInput(
             f"not a name for a {what}: {text[:80]!r}",
-            mend="Use 1 to 63 letters, digits, dots, colons, dashes or underscores, a letter or digit first.",
+            mend="Use 1 to 100 letters, digits, dots, colons, dashes or underscores, a letter or digit first.",
         )
     return text
 

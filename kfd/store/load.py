@@ -45,6 +45,8 @@ class Snapshot:
     jobs: dict[JobId, Job] = field(default_factory=dict)
     sources: dict[CandidateId, str] = field(default_factory=dict)
     keys: list[tuple[str, CampaignId, str]] = field(default_factory=list)
+    bonds: dict[tuple[CampaignId, str, str], str] = field(default_factory=dict)
+    """Device model that a campaign's runs for (toolchain, target) stay on: the last one bound."""
 
 
 async def load(connection: aiosqlite.Connection) -> Snapshot:
@@ -105,6 +107,13 @@ async def _load_campaign(connection: aiosqlite.Connection, loaded: Loaded, snaps
         async for row in cursor:
             job = Job(spec=_PLACEHOLDER, **rows.job_fields(tuple(row)))
             snapshot.jobs[job.id] = job
+    async with connection.execute(
+        "SELECT body ->> 'toolchain', body ->> 'target', body ->> 'device_name' FROM event "
+        "WHERE campaign = ? AND kind = 'campaign.bound' ORDER BY seq",
+        (campaign,),
+    ) as cursor:
+        async for row in cursor:
+            snapshot.bonds[campaign, row[0], row[1]] = row[2]
 
 
 async def _source(connection: aiosqlite.Connection, campaign: CampaignId, ordinal: int) -> str:

@@ -9,14 +9,17 @@ from kfd.base.ids import CampaignId, JobId, SessionId, SlotName, WorkerName
 from kfd.base.work import (
     BuildResult,
     BuildSpec,
+    CaseResult,
     Incident,
     IncidentCode,
     JobSpec,
     LeaseRef,
     Limits,
     Report,
+    RunResult,
     RunSpec,
     SlotKind,
+    Speedup,
     Stopped,
     Verdict,
     VerdictCode,
@@ -39,7 +42,7 @@ from kfd.core.fleet.model import (
     ToolchainOffer,
 )
 
-__all__ = ["OK", "Peer", "build_job", "incident", "registration", "run_job", "stopped", "verdict"]
+__all__ = ["OK", "RUN_OK", "Peer", "build_job", "incident", "registration", "run_job", "stopped", "verdict"]
 
 _TASK = digest_of(b"task")
 _ARTIFACT = digest_of(b"artifact")
@@ -61,6 +64,19 @@ def stopped(reason: str = "asked") -> Report:
 
 
 OK = verdict()
+"""An accepted build."""
+
+RUN_OK = Report(
+    outcome=Verdict(code=VerdictCode.OK),
+    detail=RunResult(
+        cases=(CaseResult(case="a", passed=True, relative_l2=0.0, worst=0.1),),
+        speedups=(
+            Speedup(baseline="reference", value=1.5, low=1.4, high=1.6, rounds=8, worst_case="a", worst_value=1.5),
+        ),
+        ran=_ARTIFACT,
+    ),
+)
+"""An accepted run."""
 
 
 def build_job(
@@ -75,9 +91,7 @@ def build_job(
     )
 
 
-def run_job(
-    name: str = "c1-1.run", *, campaign: str = "", toolchain: str = "sim", target: str = "sim:device"
-) -> Job:
+def run_job(name: str = "c1-1.run", *, campaign: str = "", toolchain: str = "sim", target: str = "sim:device") -> Job:
     """A queued run job."""
     work = RunSpec(
         task=_TASK,
@@ -121,9 +135,7 @@ def registration(
         protocol_max=protocol[1],
         agent_version="0.1.0",
         slots=tuple(slots),
-        toolchains=(
-            ToolchainOffer(name=toolchain, version="1", fingerprint=digest_of(b"tc"), targets=targets),
-        ),
+        toolchains=(ToolchainOffer(name=toolchain, version="1", fingerprint=digest_of(b"tc"), targets=targets),),
         outbox=tuple(outbox),
     )
 

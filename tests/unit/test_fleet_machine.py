@@ -6,15 +6,18 @@ from dataclasses import replace
 
 import pytest
 
+from kfd.base.digest import digest_of
 from kfd.base.failure import Bug, NotFound
 from kfd.base.ids import JobId, SessionId, WorkerName
 from kfd.base.instant import SECOND
 from kfd.base.work import (
+    BuildResult,
     Incident,
     IncidentCode,
     LeaseRef,
     Report,
     Requirement,
+    RunResult,
     SlotKind,
     Stopped,
     Verdict,
@@ -35,7 +38,7 @@ from kfd.core.fleet.model import (
     StopDirective,
     SyncStatus,
 )
-from kfd.testing.fleetkit import OK, Peer, build_job, incident, registration, run_job, stopped, verdict
+from kfd.testing.fleetkit import OK, RUN_OK, Peer, build_job, incident, registration, run_job, stopped, verdict
 
 BOOT = b"boot-one"
 
@@ -48,10 +51,7 @@ def peer() -> Peer:
 def up(peer: Peer, *workers: str, run: int = 0, build: int = 1) -> None:
     for worker in workers:
         nonce = f"nonce-{worker}".encode()
-        assert (
-            peer.register(registration(worker, nonce=nonce, run=run, build=build), 0).status
-            is RegisterStatus.OK
-        )
+        assert peer.register(registration(worker, nonce=nonce, run=run, build=build), 0).status is RegisterStatus.OK
 
 
 def settled(peer: Peer) -> list[JobSettled]:
@@ -135,9 +135,7 @@ class TestReconciliation:
         assert peer.answer(call).directive is None
 
     @pytest.mark.parametrize(("accepting", "not_ready"), [(False, ""), (True, "quiet")])
-    def test_a_slot_that_is_not_ready_is_given_nothing(
-        self, peer: Peer, accepting: bool, not_ready: str
-    ) -> None:
+    def test_a_slot_that_is_not_ready_is_given_nothing(self, peer: Peer, accepting: bool, not_ready: str) -> None:
         up(peer, "w1")
         call = peer.idle("w1", "b0", 0, accepting=accepting, not_ready=not_ready)
         peer.take(peer.fleet.enqueue(build_job(), 0))
@@ -329,7 +327,36 @@ class TestLeases:
         peer.take(peer.fleet.leave(call, peer.sessions["w1"], "bye", 1))
         assert peer.answers[call] is None
         job = peer.fleet.leases.entries[lease.job].job
-        assert (job.state, job.incidents, job.agent_losses) == (JobState.QUEUED, 1, 0)
+        assert (job.state, job.incidents, job.agent_losses) == (JobState.QUEUED, 0, 0)
+
+    def test_attempts_that_nobody_is_charged_for_are_bounded(self, peer: Peer) -> None:
+        peer.take(peer.fleet.enqueue(build_job(), 0))
+        for n in range(FleetPolicy().attempt_limit):
+            peer.register(registration("w1", nonce=f"nonce-{n:03}".encode()), n)
+            peer.seqs.clear()
+            assert not settled(peer)
+            lease = started(peer, "w1", "b0", n)
+            peer.finished("w1", "b0", lease, stopped("restarting"), n, accepting=False)
+        assert isinstance(settled(peer)[0].report.outcome, Incident)
+
+    @pytest.mark.parametrize(
+        ("job", "report"),
+        [
+            (build_job(), Report(outcome=Verdict(code=VerdictCode.OK))),
+            (build_job(), Report(outcome=Verdict(code=VerdictCode.OK), detail=BuildResult())),
+            (build_job(), Report(outcome=Verdict(code=VerdictCode.OK), detail=RunResult())),
+            (run_job(), Report(outcome=Verdict(code=VerdictCode.OK), detail=RunResult())),
+            (run_job(), replace(RUN_OK, detail=replace(RUN_OK.detail, ran=digest_of(b"other")))),
+            (run_job(), Report(outcome=Verdict(code=VerdictCode.INCORRECT), detail=BuildResult())),
+        ],
+    )
+    def test_a_verdict_that_does_not_fit_its_job_is_an_incident(self, peer: Peer, job: Job, report: Report) -> None:
+        up(peer, "w1", run=1)
+        slot = "r0" if job.id.endswith("run") else "b0"
+        lease = started(peer, "w1", slot, 0, job)
+        peer.finished("w1", slot, lease, report, 1, accepting=False)
+        assert not settled(peer)
+        assert peer.fleet.leases.entries[lease.job].job.incidents == 1
 
     def test_a_retry_prefers_another_worker_for_one_ttl(self, peer: Peer) -> None:
         up(peer, "w1", "w2")
@@ -360,9 +387,7 @@ class TestLeases:
     def test_a_retry_goes_to_the_same_worker_at_once_when_there_is_no_other(self, peer: Peer) -> None:
         up(peer, "w1")
         lease = started(peer, "w1", "b0", 0, build_job())
-        assert isinstance(
-            peer.answer(peer.finished("w1", "b0", lease, incident(), 1)).directive, StartDirective
-        )
+        assert isinstance(peer.answer(peer.finished("w1", "b0", lease, incident(), 1)).directive, StartDirective)
 
 
 class TestCancel:
@@ -583,7 +608,7 @@ class TestRestart:
         after = self.reborn(peer, 0)
         after.register(registration("w1", nonce=b"second-life"), 1)
         job = after.fleet.leases.entries[lease.job].job
-        assert (job.state, job.incidents, job.agent_losses) == (JobState.QUEUED, 1, 0)
+        assert (job.state, job.incidents, job.agent_losses) == (JobState.QUEUED, 0, 0)
 
     def test_a_start_that_never_arrived_before_the_restart_is_offered_again(self, peer: Peer) -> None:
         up(peer, "w1")
@@ -657,12 +682,8 @@ class TestHealth:
             peer.finished("w1", "b0", lease, verdict(VerdictCode.COMPILE_ERROR), n, accepting=False)
         assert peer.started(self.after(peer)).job == "c2-1.build"
 
-    @pytest.mark.parametrize(
-        "code", [IncidentCode.MISSING_INPUT, IncidentCode.DISK_FULL, IncidentCode.REFERENCE]
-    )
-    def test_incidents_that_say_nothing_of_the_slot_do_not_count(
-        self, peer: Peer, code: IncidentCode
-    ) -> None:
+    @pytest.mark.parametrize("code", [IncidentCode.MISSING_INPUT, IncidentCode.DISK_FULL, IncidentCode.REFERENCE])
+    def test_incidents_that_say_nothing_of_the_slot_do_not_count(self, peer: Peer, code: IncidentCode) -> None:
         up(peer, "w1")
         for n in range(5):
             self.fail(peer, f"c1-{n}.build", n, code)
@@ -679,7 +700,8 @@ class TestPlacement:
         for n in range(count):
             lease = peer.started(peer.idle(worker, slot, n))
             peer.running(worker, slot, lease, n)
-            peer.finished(worker, slot, lease, OK, n, accepting=False)
+            report = RUN_OK if slot.startswith("r") else OK
+            peer.finished(worker, slot, lease, report, n, accepting=False)
             order.append(lease.job)
         return order
 
@@ -710,14 +732,14 @@ class TestPlacement:
         peer.take(peer.fleet.enqueue(run_job("c2-0.run"), 2))
         assert peer.started(waiting).job == "c2-0.run"
         peer.running("w1", "r0", first, 2)
-        peer.finished("w1", "r0", first, OK, 3, accepting=False)
+        peer.finished("w1", "r0", first, RUN_OK, 3, accepting=False)
         assert self.take_all(peer, "w1", "r0", 2) == ["c1-1.run", "c1-2.run"]
 
     def test_a_campaign_moves_on_when_its_device_model_is_gone_for_a_ttl(self, peer: Peer) -> None:
         peer.register(registration("w1", nonce=b"nonce-w1", run=1, device_name="H200"), 0)
         peer.register(registration("w2", nonce=b"nonce-w2", run=1, device_name="B580"), 0)
         lease = started(peer, "w1", "r0", 0, run_job("c1-0.run"))
-        peer.finished("w1", "r0", lease, OK, 1, accepting=False)
+        peer.finished("w1", "r0", lease, RUN_OK, 1, accepting=False)
         peer.take(peer.fleet.enqueue(run_job("c1-1.run"), 1))
         peer.take(peer.fleet.leave(peer.call(), peer.sessions["w1"], "bye", SECOND))
         waiting = peer.idle("w2", "r0", 2 * SECOND)

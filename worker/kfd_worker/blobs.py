@@ -41,7 +41,7 @@ class BlobClient:
     """The blob service's calls. Failures are CallFailed, with partial progress kept on both sides."""
 
     def __init__(self, channel: grpc.aio.Channel, token: Token) -> None:
-        self._stub = blob_pb2_grpc.BlobServiceStub(channel)  # type: ignore[no-untyped-call]
+        self._stub = blob_pb2_grpc.BlobServiceStub(channel)
         self._token = token
 
     async def upload(self, digest: Digest, path: Path) -> None:
@@ -113,6 +113,8 @@ class BlobCache:
         self._verified: set[str] = set()
         self._pins: Counter[str] = Counter()
         self._locks: dict[str, asyncio.Lock] = {}
+        self._users: Counter[str] = Counter()
+        """Fetches under way, by hash: they share a lock, and the download."""
         self._log = structlog.get_logger("kfd.cache")
         for path in (folder, self._partial):
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -142,15 +144,16 @@ class BlobCache:
     async def fetch(self, digest: Digest, client: BlobClient) -> Path:
         """The verified file of a blob, downloaded if need be. Raises CallFailed, BlobMissing, OSError."""
         lock = self._locks.setdefault(digest.hash, asyncio.Lock())
+        self._users[digest.hash] += 1
         try:
             async with lock:
-                if await self._have(digest):
-                    return self.path(digest)
-                await self._download(digest, client)
+                if not await self._have(digest):
+                    await self._download(digest, client)
                 return self.path(digest)
         finally:
-            if not lock.locked() and not lock._waiters:  # type: ignore[attr-defined]
-                self._locks.pop(digest.hash, None)
+            self._users[digest.hash] -= 1
+            if not self._users[digest.hash]:
+                del self._users[digest.hash], self._locks[digest.hash]
 
     async def add(self, digest: Digest, source: Path) -> None:
         """Keep a copy of a file whose digest is known, such as an artifact that was built here. Raises OSError."""
@@ -183,7 +186,11 @@ class BlobCache:
     async def _download(self, digest: Digest, client: BlobClient) -> None:
         temporary = self._partial / digest.hash
         with temporary.open("ab") as file:
-            await client.download(digest, file, file.tell())
+            try:
+                await client.download(digest, file, file.tell())
+            except BlobMissing:
+                temporary.unlink(missing_ok=True)
+                raise
         if not await asyncio.to_thread(_matches, temporary, digest):
             temporary.unlink(missing_ok=True)
             raise BlobMissing(digest, "the daemon's bytes are not what the blob's name says")

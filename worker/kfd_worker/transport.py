@@ -78,10 +78,8 @@ def failure_of(error: grpc.aio.AioRpcError) -> CallFailed:
         grpc.StatusCode.UNIMPLEMENTED,
         grpc.StatusCode.FAILED_PRECONDITION,
     )
-    mend = next(
-        (value for key, value in error.trailing_metadata() or () if key == "kfd-mend" and isinstance(value, str)),
-        "",
-    )
+    trailing: Iterable[Any] = error.trailing_metadata() or ()
+    mend = next((value for key, value in trailing if key == "kfd-mend" and isinstance(value, str)), "")
     text = f"{code.name}: {details}"[:500] + (f" ({mend[:300]})" if mend else "")
     return CallFailed(text, code=code.name, down=down, refused=refused)
 
@@ -155,7 +153,7 @@ class Transport:
     """The worker service's calls in the agent's own words. Every call has a deadline; failures are CallFailed."""
 
     def __init__(self, channel: grpc.aio.Channel, token: Token, worker: str, nonce: bytes, machine_id: str) -> None:
-        self._stub = worker_pb2_grpc.WorkerServiceStub(channel)  # type: ignore[no-untyped-call]
+        self._stub = worker_pb2_grpc.WorkerServiceStub(channel)
         self._token = token
         self._worker = worker
         self._nonce = nonce

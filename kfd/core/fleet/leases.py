@@ -9,10 +9,14 @@ from kfd.base.failure import Bug
 from kfd.base.ids import JobId, WorkerName
 from kfd.base.instant import SECOND, Instant, Span
 from kfd.base.work import (
+    BuildResult,
+    BuildSpec,
     Incident,
     IncidentCode,
+    JobSpec,
     LeaseRef,
     Report,
+    RunResult,
     RunSpec,
     Stopped,
     Verdict,
@@ -32,7 +36,7 @@ from kfd.core.fleet.placement import Placement
 from kfd.core.fleet.state import Agent, Entry, Owner, Phase, Slot, incarnation_of
 from kfd.core.fleet.timers import Timer, Timers
 
-__all__ = ["Leases"]
+__all__ = ["Leases", "sound"]
 
 RETRY_LOOK: Span = SECOND
 """How often a retry that found no fitting slot looks again."""
@@ -173,6 +177,7 @@ class Leases:
 
     def finish(self, entry: Entry, report: Report, agent: Agent, now: Instant) -> None:
         """The holder of a lease says how the job ended."""
+        report = sound(entry.job.spec, report)
         slot, outcome = entry.slot, report.outcome
         if slot is not None and slot.health.note(entry.job.id, outcome):
             self.fact("slot.set_aside", worker=agent.worker, slot=slot.name, reason=slot.health.aside)
@@ -185,11 +190,8 @@ class Leases:
         elif isinstance(outcome, Incident):
             self._incident(entry, report, now)
         else:
-            incident = Incident(
-                code=IncidentCode.LEASE_LOST,
-                text=f"worker {agent.worker} stopped the job by itself: {outcome.reason or 'no reason'}",
-            )
-            self._incident(entry, replace(report, outcome=incident), now)
+            text = f"worker {agent.worker} stopped the job by itself: {outcome.reason or 'no reason'}"
+            self.give_back(entry, text, now)
 
     def late(self, finished: FinishedJob, agent: Agent) -> bool:
         """A report whose lease is gone: it counts if the job waits again and nobody was granted it since."""
@@ -201,10 +203,10 @@ class Leases:
             and self.holds(entry, finished.lease)
             and entry.job.attempt > 0
             and entry.job.worker == agent.worker
-            and isinstance(outcome, Verdict)
+            and isinstance(sound(entry.job.spec, finished.report).outcome, Verdict)
         ):
             agent.settled += 1
-            self.settle(entry, finished.report, agent)
+            self.settle(entry, sound(entry.job.spec, finished.report), agent)
             return True
         self.out.append(
             Fact(
@@ -220,14 +222,26 @@ class Leases:
         )
         return False
 
-    def lose(self, entry: Entry, code: IncidentCode, text: str, now: Instant, *, blame: bool) -> None:
-        """A lease is lost. ``blame``: the agent died while the job ran, which may be the job's doing."""
+    def lose(
+        self,
+        entry: Entry,
+        code: IncidentCode,
+        text: str,
+        now: Instant,
+        *,
+        blame: bool = False,
+        charge: bool = True,
+    ) -> None:
+        """A lease is lost. ``blame``: the agent died while the job ran, which may be the job's doing. Without
+        ``charge`` the attempt does not count as an incident: its end has nothing to do with the job."""
         job = entry.job
         self.fact("lease.lost", job, worker=job.worker, slot=job.slot, reason=text)
         if job.cancelled:
             self.settle(entry, Report(outcome=Stopped(reason=entry.reason or "cancelled")), None)
             return
-        if blame:
+        if not charge:
+            self.give_back(entry, text, now)
+        elif blame:
             entry.job = replace(job, agent_losses=job.agent_losses + 1)
             if entry.job.agent_losses >= self.policy.poison_limit:
                 self.settle(entry, _poison(entry.job, text), None)
@@ -236,8 +250,13 @@ class Leases:
         else:
             self._incident(entry, Report(outcome=Incident(code=code, text=text)), now)
 
-    def give_back(self, entry: Entry, now: Instant) -> None:
-        """A lease was offered and never begun: back to the queue, nobody is charged."""
+    def give_back(self, entry: Entry, text: str, now: Instant) -> None:
+        """An attempt came to nothing and nobody is charged: back to the queue, within reason."""
+        if entry.job.attempt >= self.policy.attempt_limit:
+            text = f"given up after {entry.job.attempt} attempts; the last: {text}"
+            incident = Incident(code=IncidentCode.LEASE_LOST, text=text)
+            self.settle(entry, Report(outcome=incident), None)
+            return
         self.detach(entry)
         self._requeue(entry, now)
 
@@ -281,7 +300,8 @@ class Leases:
         mine = incarnation_of(agent.session)
         for entry in list(self.orphans.get(agent.worker, {}).values()):
             if incarnation_of(entry.job.session) != mine:
-                self.lose(entry, IncidentCode.WORKER_LOST, "its agent has restarted too", now, blame=False)
+                text = "daemon and agent have both restarted"
+                self.lose(entry, IncidentCode.WORKER_LOST, text, now, charge=False)
                 continue
             slot = agent.slots.get(entry.job.slot) if entry.job.slot is not None else None
             if slot is not None and slot.entry is None:
@@ -316,6 +336,30 @@ class Leases:
         if entry.timer is not None:
             self.timers.disarm(entry.timer)
             entry.timer = None
+
+
+def sound(spec: JobSpec, report: Report) -> Report:
+    """The report if it can be about this job. A verdict without what it must come with is an incident: no code
+    behind this point has to ask whether an accepted build has an artifact."""
+    outcome, detail, work = report.outcome, report.detail, spec.work
+    kind = BuildResult if isinstance(work, BuildSpec) else RunResult
+    if detail is not None and not isinstance(detail, kind):
+        return _unsound(f"it is a {type(detail).__name__} where a {kind.__name__} belongs")
+    if not isinstance(outcome, Verdict) or outcome.code is not VerdictCode.OK:
+        return report
+    if isinstance(work, BuildSpec):
+        if not isinstance(detail, BuildResult) or detail.artifact is None:
+            return _unsound("it accepts a build that left no artifact")
+    elif not isinstance(detail, RunResult) or not detail.speedups:
+        return _unsound("it accepts a run without a measurement")
+    elif detail.ran is not None and detail.ran != work.artifact:
+        return _unsound(f"it ran {detail.ran.short}, not {work.artifact.short}")
+    return report
+
+
+def _unsound(text: str) -> Report:
+    text = f"the worker's report does not fit its job: {text}"
+    return Report(outcome=Incident(code=IncidentCode.INTERNAL, text=text))
 
 
 def _poison(job: Job, text: str) -> Report:

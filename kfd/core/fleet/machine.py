@@ -150,7 +150,7 @@ class Fleet:
         out = self._begin()
         agent = self.sessions.by_session.get(session)
         if agent is not None:
-            self.sessions.end(agent, f"it left: {reason}", now, self.calls.dismiss, blame=False)
+            self.sessions.end(agent, f"it left: {reason}", now, self.calls.dismiss, blame=False, charge=False)
             self.leases.fact("worker.left", worker=agent.worker, reason=reason)
         out.append(Reply(call=call, answer=None))
         return self._end(out, now)
@@ -261,7 +261,7 @@ class Fleet:
             elif entry.job.cancelled:
                 self.leases.lose(entry, IncidentCode.LEASE_LOST, "cancelled before it began", now, blame=False)
             elif not slot.accepting:
-                self.leases.give_back(entry, now)
+                self.leases.give_back(entry, "the slot was no longer ready for it", now)
             elif slot.offers >= self.policy.offer_limit:
                 text = f"offered {slot.offers} times and never begun"
                 if slot.health.fault(entry.job.id, text):

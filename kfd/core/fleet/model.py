@@ -60,6 +60,8 @@ class FleetPolicy:
     """Attempts that may end with an incident before the job settles as one."""
     poison_limit: int = 2
     """Attempts that may end with the loss of the agent before the candidate is blamed."""
+    attempt_limit: int = 12
+    """Attempts of any kind after which a job settles as an incident, also when nobody is to blame for their ends."""
     offer_limit: int = 3
     """Times a start may be offered to a slot that keeps saying idle."""
     slot_incident_limit: int = 3

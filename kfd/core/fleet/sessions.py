@@ -194,8 +194,11 @@ class Sessions:
         else:
             self.end(agent, "no word from its agent for an hour", now, dismiss, blame=False)
 
-    def end(self, agent: Agent, reason: str, now: Instant, dismiss: Dismiss, *, blame: bool) -> None:
-        """End an agent's session, if any. Its leases are lost now; ``blame`` charges what was running."""
+    def end(
+        self, agent: Agent, reason: str, now: Instant, dismiss: Dismiss, *, blame: bool, charge: bool = True
+    ) -> None:
+        """End an agent's session, if any. Its leases are lost now; ``blame`` and ``charge`` as in ``Leases.lose``,
+        but only what was running is blamed."""
         if agent.session is None:
             return
         entries = [(slot.entry, slot.phase) for slot in agent.slots.values() if slot.entry is not None]
@@ -203,10 +206,10 @@ class Sessions:
             self._drop(slot, now, dismiss)
         for entry, phase in entries:
             guilty = blame and phase is Phase.ACTIVE
-            self.leases.lose(entry, IncidentCode.WORKER_LOST, reason, now, blame=guilty)
+            self.leases.lose(entry, IncidentCode.WORKER_LOST, reason, now, blame=guilty, charge=charge)
         for entry in list(self.leases.orphans.get(agent.worker, {}).values()):
             if entry.job.session == agent.session:
-                self.leases.lose(entry, IncidentCode.WORKER_LOST, reason, now, blame=False)
+                self.leases.lose(entry, IncidentCode.WORKER_LOST, reason, now, charge=charge)
         del self.by_session[agent.session]
         agent.past_nonces.append(agent.nonce)
         agent.session, agent.live, agent.reason = None, False, reason

@@ -100,3 +100,4 @@ CREATE TABLE event (
 ) STRICT;
 
 CREATE INDEX event_of ON event (campaign, seq);
+CREATE INDEX event_bound ON event (campaign, seq) WHERE kind = 'campaign.bound';

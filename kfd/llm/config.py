@@ -1,0 +1,87 @@
+"""What a person configures about models. Unknown keys are refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+__all__ = ["LlmConfig", "ModelConfig"]
+
+_Name = Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[A-Za-z0-9][A-Za-z0-9._:/@-]*$")]
+_OWN_PARAMETERS = ("model", "messages", "stream", "stream_options", "max_tokens", "max_completion_tokens")
+
+
+class ModelConfig(BaseModel):
+    """One model behind one endpoint. What is not set is not sent: absent is not null (peer faults, F14)."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
+
+    name: _Name
+    """What people and records call it."""
+    model: str = ""
+    """What the provider calls it; empty means the same."""
+    base_url: str = Field(pattern=r"^https?://")
+    weight: float = Field(default=1.0, ge=0, le=1e6)
+    """Share of the asks that name no model; 0 only for asks that name it."""
+    key_file: Path | None = None
+    """File that holds the key, readable by its owner only."""
+    key_env: str | None = None
+    """Name of the environment variable that holds the key."""
+    max_tokens: int = Field(default=32_768, ge=16, le=10_000_000)
+    max_tokens_name: Literal["max_tokens", "max_completion_tokens", "none"] = "max_tokens"
+    """Parameter that carries the limit; reasoning models want ``max_completion_tokens``."""
+    temperature: float | None = Field(default=None, ge=0, le=2)
+    top_p: float | None = Field(default=None, gt=0, le=1)
+    seed: int | None = None
+    reasoning_effort: str | None = None
+    extra: dict[str, Any] = Field(default_factory=dict)
+    """Further members of the request's body, as the provider documents them."""
+    concurrency: int = Field(default=8, ge=1, le=1000)
+    """Calls in flight at once."""
+    stream: bool = True
+
+    @model_validator(mode="after")
+    def _check(self) -> ModelConfig:
+        if self.key_file is not None and self.key_env is not None:
+            raise ValueError("give key_file or key_env, not both")
+        taken = [name for name in self.extra if name in _OWN_PARAMETERS]
+        if taken:
+            raise ValueError(f"extra may not hold {', '.join(taken)}: kfd sets that itself")
+        return self
+
+    @property
+    def provider_model(self) -> str:
+        """What the provider calls the model."""
+        return self.model or self.name
+
+
+class LlmConfig(BaseModel):
+    """All models and the limits of one logical call. Times are seconds."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    models: tuple[ModelConfig, ...] = ()
+    deadline_s: float = Field(default=900, gt=0, le=86_400)
+    """One logical call, waiting for a free place and our retries included."""
+    connect_s: float = Field(default=10, gt=0, le=600)
+    idle_s: float = Field(default=120, gt=0, le=3600)
+    """Longest silence: before the headers and between two pieces; a server's keep-alive counts as a sign of
+    life."""
+    max_attempts: int = Field(default=6, ge=1, le=100)
+    backoff_s: float = Field(default=1.0, gt=0, le=600)
+    """First back-off; doubles with every attempt."""
+    backoff_cap_s: float = Field(default=60, gt=0, le=3600)
+    retry_after_cap_s: float = Field(default=3600, gt=0, le=86_400)
+    """Longest Retry-After that is believed."""
+
+    @model_validator(mode="after")
+    def _check(self) -> LlmConfig:
+        names = [model.name for model in self.models]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(f"model {twice[0]} is there twice")
+        if self.models and not any(model.weight for model in self.models):
+            raise ValueError("every model has weight 0: no ask could be answered")
+        return self
