@@ -254,7 +254,8 @@ def _http_library() -> Any:
     """The HTTP library under the client: its name changed between releases."""
     import openai
 
-    return importlib.import_module(openai.Timeout.__module__.partition(".")[0])
+    bases = [base.__module__.partition(".")[0] for base in openai.DefaultAsyncHttpxClient.__mro__]
+    return importlib.import_module(next(name for name in bases if name != "openai"))
 
 
 def _garbage() -> tuple[type[Exception], ...]:

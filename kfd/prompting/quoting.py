@@ -7,25 +7,18 @@ tools and no authority, so the worst that is left is bad advice inside a fence t
 from __future__ import annotations
 
 import re
-import unicodedata
+
+from kfd.base.plain import plain
 
 __all__ = ["clean", "fence", "lines", "one_line"]
 
-_ESCAPES = re.compile(
-    r"\x1b\][^\x07\x1b]{0,4096}(?:\x07|\x1b\\)?|\x1b[P^_X][^\x1b]{0,4096}(?:\x1b\\)?"
-    r"|\x1b\[[0-?]*[ -/]*[@-~]?|\x1b.?|\x9b[0-?]*[ -/]*[@-~]?",
-    re.S,
-)
 _SIGNS = re.compile(r"<{5,}|>{5,}|^={5,}[ \t]*$", re.M)
 _MARKERS = re.compile(r"\[\s*(EVOLVE|REFERENCE|USER[ _-]?INSTRUCTIONS?)[ _-]*(START|END)\s*\]", re.I)
-_HIDDEN = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
 
 
 def clean(text: str, cap: int) -> str:
     """Text without escape sequences, control and invisible characters, at most ``cap`` characters of it."""
-    cut = text[: cap * 2]
-    cut = _ESCAPES.sub("", cut.replace("\r\n", "\n").replace("\r", "\n"))
-    cut = "".join(c for c in cut if c in "\n\t" or (c.isprintable() and unicodedata.category(c) not in _HIDDEN))
+    cut = plain(text[: cap * 2])
     if len(cut) > cap or len(text) > cap * 2:
         cut = f"{cut[:cap]}\n... ({len(text)} characters in all)"
     return cut

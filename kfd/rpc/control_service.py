@@ -15,7 +15,7 @@ from kfd.base.failure import BadInput, NotFound, WrongState
 from kfd.base.ids import CampaignId, CandidateId
 from kfd.base.version import PROTOCOL_MAX, PROTOCOL_MIN, VERSION
 from kfd.base.work import Requirement, SlotKind
-from kfd.core.campaign.state import ENDED
+from kfd.core.campaign.state import ENDED, CandidateState
 from kfd.core.commands import Packed
 from kfd.core.events import (
     CampaignCancelled,
@@ -232,7 +232,12 @@ class ControlService(control_pb2_grpc.ControlServiceServicer):
         if len(request.answer.encode("utf-8", "replace")) > MAX_ANSWER_BYTES:
             raise BadInput(f"the answer is larger than {MAX_ANSWER_BYTES} bytes", mend="answer with the kernel only")
         candidate = await self._reader.resolve_candidate(request.candidate)
-        await self._reader.candidate(candidate)
+        found = (await self._reader.candidate(candidate)).candidate
+        if found.state is not CandidateState.DRAFTING:
+            raise WrongState(
+                f"{candidate} has its answer already ({found.state.value})",
+                mend=f"kfd-client show {candidate} tells what became of it",
+            )
         self._desk.tell(candidate, request.answer, request.model or "manual")
         return await self._told(candidate)
 
@@ -240,7 +245,7 @@ class ControlService(control_pb2_grpc.ControlServiceServicer):
         stop_at = time.monotonic() + TELL_SECONDS
         while time.monotonic() < stop_at:
             found = (await self._reader.candidate(candidate)).candidate
-            if found.state.value != "drafting":
+            if found.state is not CandidateState.DRAFTING:
                 return control_pb2.TellResponse(state=found.state.value, outcome=found.outcome, text=found.text)
             await self._reactor.committed(0.5)
         raise WrongState(f"the answer for {candidate} was taken but is not stored yet", mend="kfd-client show it again")

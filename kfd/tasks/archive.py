@@ -101,13 +101,9 @@ def _checked(entries: list[Entry], limits: ArchiveLimits) -> list[Entry]:
     if not entries:
         raise BadInput("the package holds no files", mend="Put config.yaml, task.py and the kernel into it.")
     if len(entries) > limits.files:
-        raise BadInput(
-            f"more than {limits.files} files", mend="Leave data and build results out of the package."
-        )
+        raise BadInput(f"more than {limits.files} files", mend="Leave data and build results out of the package.")
     if sum(len(entry.data) for entry in entries) > limits.total_bytes:
-        raise BadInput(
-            f"more than {limits.total_bytes} bytes unpacked", mend="Leave data out of the package."
-        )
+        raise BadInput(f"more than {limits.total_bytes} bytes unpacked", mend="Leave data out of the package.")
     for entry in entries:
         check_name(entry.name)
     clash = clashes(entry.name for entry in entries)
@@ -124,9 +120,7 @@ def _from_file(name: str, data: bytes, limits: ArchiveLimits) -> list[Entry]:
         data = tar.gunzip(data, limits.total_bytes * 2)
     if not tar.looks_like(data):
         raise BadInput(f"{name} is not a task package", mend=f"Give {_SUFFIXES}.")
-    return [
-        entry for entry in tar.read(data, limits.files * 2, limits.total_bytes) if not left_out(entry.name)
-    ]
+    return [entry for entry in tar.read(data, limits.files * 2, limits.total_bytes) if not left_out(entry.name)]
 
 
 def _strip_top(entries: list[Entry]) -> list[Entry]:

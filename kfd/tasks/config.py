@@ -52,9 +52,7 @@ class Value:
     @property
     def sections(self) -> list[Section]:
         """The sections of a list."""
-        return (
-            [item for item in self.data if isinstance(item, Section)] if isinstance(self.data, list) else []
-        )
+        return [item for item in self.data if isinstance(item, Section)] if isinstance(self.data, list) else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +93,7 @@ _Node: TypeAlias = yaml.Node
 def read_config(text: str, problems: Problems) -> Section | None:
     """Read and check config.yaml. None when it is not YAML of the right kind; else what could be read."""
     if len(text) > _MAX_BYTES:
-        problems.add(
-            f"longer than {_MAX_BYTES} characters", file=FILE, mend="Move long texts into the kernel file."
-        )
+        problems.add(f"longer than {_MAX_BYTES} characters", file=FILE, mend="Move long texts into the kernel file.")
         return None
     try:
         _refuse_tricks(text, problems)
@@ -127,9 +123,7 @@ def _refuse_tricks(text: str, problems: Problems) -> None:
     for event in yaml.parse(text, Loader=yaml.SafeLoader):
         line = event.start_mark.line + 1 if event.start_mark else 0
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
-            problems.add(
-                "anchors and aliases are not allowed", file=FILE, line=line, mend="Write the value out."
-            )
+            problems.add("anchors and aliases are not allowed", file=FILE, line=line, mend="Write the value out.")
             return
         if getattr(event, "tag", None):
             problems.add("tags (`!...`) are not allowed", file=FILE, line=line, mend="Take the tag away.")
@@ -153,9 +147,7 @@ def _section(node: yaml.MappingNode, keys: tuple[Key, ...], path: str, problems:
         if name not in known:
             _unknown(name, known, path, _line(key_node), problems)
         elif name in seen:
-            problems.add(
-                f"key {path}{name!s} is there twice", file=FILE, line=_line(key_node), mend="Keep one."
-            )
+            problems.add(f"key {path}{name!s} is there twice", file=FILE, line=_line(key_node), mend="Keep one.")
         else:
             seen.add(name)
             value = _value(value_node, known[name], f"{path}{name}", problems)
@@ -190,9 +182,7 @@ def _unknown(name: str, known: dict[str, Key], path: str, line: int, problems: P
 
 def _value(node: _Node, key: Key, path: str, problems: Problems) -> Value | None:
     if isinstance(node, yaml.ScalarNode) and node.tag == _NULL_TAG:
-        problems.add(
-            f"{path} has no value", file=FILE, line=_line(node), mend=f"Give a {key.kind} or drop the key."
-        )
+        problems.add(f"{path} has no value", file=FILE, line=_line(node), mend=f"Give a {key.kind} or drop the key.")
         return None
     if key.kind is Kind.SECTION:
         return _one_section(node, key, path, problems)

@@ -61,14 +61,8 @@ def parameters(section: Section, found: Problems) -> tuple[Parameter, ...]:
         parameter = _parameter(item, taken, found)
         if parameter is not None:
             made.append(parameter)
-    if (
-        made
-        and not any(parameter.role is Role.OUT for parameter in made)
-        and len(made) == len(value.sections)
-    ):
-        found.add(
-            "no argument is `out`", file=config.FILE, line=value.line, mend="Give one argument `role: out`."
-        )
+    if made and not any(parameter.role is Role.OUT for parameter in made) and len(made) == len(value.sections):
+        found.add("no argument is `out`", file=config.FILE, line=value.line, mend="Give one argument `role: out`.")
     return tuple(made)
 
 
@@ -94,9 +88,7 @@ def _parameter(item: Section, taken: set[str], found: Problems) -> Parameter | N
                 mend="Use integers, names, + - * / // % ( ), min and max.",
             )
             return None
-    return Parameter(
-        name=name.text, role=Role(role.text), dtype=dtype.text if dtype else "int64", shape=dimensions
-    )
+    return Parameter(name=name.text, role=Role(role.text), dtype=dtype.text if dtype else "int64", shape=dimensions)
 
 
 def _wrong_name(name: Value, taken: set[str]) -> tuple[str, int, str] | None:
@@ -107,9 +99,7 @@ def _wrong_name(name: Value, taken: set[str]) -> tuple[str, int, str] | None:
     return None
 
 
-def _wrong_fields(
-    name: Value, role: str, dtype: Value | None, shape: Value | None
-) -> tuple[str, int, str] | None:
+def _wrong_fields(name: Value, role: str, dtype: Value | None, shape: Value | None) -> tuple[str, int, str] | None:
     array = role in ("in", "out")
     if array and (dtype is None or shape is None):
         missing = "dtype" if dtype is None else "shape"
@@ -129,9 +119,7 @@ def _wrong_fields(
     return None
 
 
-def check_task(
-    arguments: tuple[Parameter, ...], module: TaskModule, section: Section, found: Problems
-) -> None:
+def check_task(arguments: tuple[Parameter, ...], module: TaskModule, section: Section, found: Problems) -> None:
     """Check cases and functions of task.py against the interface."""
     if not arguments:
         return
@@ -164,9 +152,7 @@ def _has_sizes(case: Case, needed: Mapping[str, str], line: int, found: Problems
     return not missing
 
 
-def _check_shapes(
-    case: Case, arguments: tuple[Parameter, ...], memory: int, line: int, found: Problems
-) -> None:
+def _check_shapes(case: Case, arguments: tuple[Parameter, ...], memory: int, line: int, found: Problems) -> None:
     sizes = dict(case.sizes)
     total = 0
     for parameter in arguments:

@@ -95,9 +95,7 @@ def _load(archive: bytes, found: Problems) -> Task | None:
         budget_candidates=int(budget.number("candidates", 24)),
         budget_ns=round(budget.number("hours", 8) * 3600 * SECOND),
         has_recordings=any(name.startswith("recorded/") and name.endswith(".md") for name in files),
-        flags=tuple(
-            item.text for item in (section.values["flags"].items if "flags" in section.values else ())
-        ),
+        flags=tuple(item.text for item in (section.values["flags"].items if "flags" in section.values else ())),
     )
     return Task(spec, files)
 
@@ -110,9 +108,7 @@ def _text(name: str, files: Mapping[str, bytes], found: Problems) -> str | None:
         if deeper:
             mend = f"There is {deeper[0]}: give the folder that holds it."
         else:
-            mend = (
-                f"Rename {close} to {name}." if close else f"Add {name} to the task's folder (docs/tasks.md)."
-            )
+            mend = f"Rename {close} to {name}." if close else f"Add {name} to the task's folder (docs/tasks.md)."
         found.add(f"the package has no {name}", file=name, mend=mend)
         return None
     return _decoded(name, files[name], found)
@@ -168,17 +164,14 @@ def _targets(section: Section, found: Problems) -> tuple[Toolchain | None, tuple
                 f"target {shown(item.text)} is not known",
                 file=file,
                 line=item.line,
-                mend=(f"Did you mean `{close}`? " if close else "")
-                + f"There are: {', '.join(all_targets())}.",
+                mend=(f"Did you mean `{close}`? " if close else "") + f"There are: {', '.join(all_targets())}.",
             )
             return None, ()
     targets = tuple(item.text for item in items)
     names = {target.partition(":")[0] for target in targets}
     line = items[0].line if items else section.line
     if len(names) != 1 or len(set(targets)) != len(targets):
-        found.add(
-            "the targets are not different targets of one toolchain", file=file, line=line, mend="Split them."
-        )
+        found.add("the targets are not different targets of one toolchain", file=file, line=line, mend="Split them.")
         return None, ()
     toolchain = TOOLCHAINS[names.pop()]
     for flag in section.values["flags"].items if "flags" in section.values else ():
@@ -202,9 +195,7 @@ def _kernel(
     if name not in files or name in (config.FILE, pytask.FILE):
         close = nearest(name, [other for other in files if other not in (config.FILE, pytask.FILE)])
         mend = f"Did you mean `{close}`?" if close else "Add the file or correct the name."
-        found.add(
-            f"the kernel file {shown(name)} is not in the package", file=config.FILE, line=line, mend=mend
-        )
+        found.add(f"the kernel file {shown(name)} is not in the package", file=config.FILE, line=line, mend=mend)
         return None, []
     if toolchain is not None and suffix_of(name) not in toolchain.suffixes:
         found.add(
@@ -217,9 +208,7 @@ def _kernel(
     if text is None:
         return None, []
     if len(files[name]) > _MAX_KERNEL:
-        found.add(
-            f"larger than {_MAX_KERNEL} bytes", file=name, mend="Keep tables and data out of the kernel."
-        )
+        found.add(f"larger than {_MAX_KERNEL} bytes", file=name, mend="Keep tables and data out of the kernel.")
         return None, []
     before = len(found.found)
     marked = markers.find(text, name, suffix_of(name), found)
@@ -267,9 +256,9 @@ def _prose(
         if name == kernel_name and kernel is not None:
             text, marked = kernel.text, kernel_marks
         elif name == pytask.FILE or re.fullmatch(r"reference\.[A-Za-z0-9]+|instructions\.(md|txt)", name):
-            text = (
-                _decoded(name, files[name], Problems() if name == pytask.FILE else found) or ""
-            ).removeprefix("\ufeff")
+            text = (_decoded(name, files[name], Problems() if name == pytask.FILE else found) or "").removeprefix(
+                "\ufeff"
+            )
             marked = markers.find(text, name, suffix_of(name), found)
             if any(mark.kind == "EVOLVE" for mark in marked):
                 found.add(
@@ -289,9 +278,7 @@ def _prose(
     instructions = "\n\n".join(_uncommented(part) for part in parts["USER_INSTRUCTIONS"])
     for what, text in (("reference", reference), ("user instructions", instructions)):
         if len(text) > _MAX_PROSE:
-            found.add(
-                f"the {what} are longer than {_MAX_PROSE} characters", file=pytask.FILE, mend="Shorten them."
-            )
+            found.add(f"the {what} are longer than {_MAX_PROSE} characters", file=pytask.FILE, mend="Shorten them.")
     return reference, instructions
 
 

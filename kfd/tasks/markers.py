@@ -68,9 +68,7 @@ def find(text: str, file: str, suffix: str, problems: Problems) -> list[Marked]:
             _check_spelling(line, file, problems)
             continue
         if len(marks) > 1:
-            problems.add(
-                "two markers on one line", file=file, line=line.number, mend="Give each its own line."
-            )
+            problems.add("two markers on one line", file=file, line=line.number, mend="Give each its own line.")
             continue
         kind, edge = marks[0].group(1), marks[0].group(2)
         _check_comment(line, marks[0].start(), marks[0].end(), kind, edge, suffix, file, problems)
@@ -102,9 +100,7 @@ def find(text: str, file: str, suffix: str, problems: Problems) -> list[Marked]:
             mend=f"Put [{opened[0]}_END] in a comment of its own below the block.",
         )
     if len(found) > _MAX_BLOCKS:
-        problems.add(
-            f"more than {_MAX_BLOCKS} blocks", file=file, line=found[-1].line, mend="Join some of them."
-        )
+        problems.add(f"more than {_MAX_BLOCKS} blocks", file=file, line=found[-1].line, mend="Join some of them.")
     return found
 
 

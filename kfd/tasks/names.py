@@ -39,9 +39,7 @@ def check_name(name: str) -> None:
     why = _why_bad(name)
     if why:
         shown = name.encode("ascii", "backslashreplace").decode()[:80]
-        raise BadInput(
-            f"the name {shown!r} {why}", mend="Rename the file: a short relative path with forward slashes."
-        )
+        raise BadInput(f"the name {shown!r} {why}", mend="Rename the file: a short relative path with forward slashes.")
 
 
 def _why_bad(name: str) -> str:
@@ -77,11 +75,7 @@ def clashes(names: Iterable[str]) -> str:
     for name in names:
         key = unicodedata.normalize("NFC", name.casefold())
         if key in files:
-            return (
-                f"{files[key]!r} and {name!r} are one name"
-                if files[key] != name
-                else f"{name!r} is there twice"
-            )
+            return f"{files[key]!r} and {name!r} are one name" if files[key] != name else f"{name!r} is there twice"
         files[key] = name
         parts = name.split("/")[:-1]
         for depth in range(1, len(parts) + 1):

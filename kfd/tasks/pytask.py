@@ -50,9 +50,7 @@ class TaskModule:
 def read_task(text: str, problems: Problems) -> TaskModule | None:
     """Read task.py. None when it cannot be parsed."""
     if len(text) > _MAX_BYTES:
-        problems.add(
-            f"longer than {_MAX_BYTES} characters", file=FILE, mend="Compute data in make_inputs instead."
-        )
+        problems.add(f"longer than {_MAX_BYTES} characters", file=FILE, mend="Compute data in make_inputs instead.")
         return None
     text = text.removeprefix("\ufeff")
     try:
@@ -68,9 +66,7 @@ def read_task(text: str, problems: Problems) -> TaskModule | None:
         )
         return None
     except (ValueError, RecursionError, MemoryError) as error:
-        problems.add(
-            f"cannot be parsed: {error}", file=FILE, line=1, mend="Write plainer Python without NUL bytes."
-        )
+        problems.add(f"cannot be parsed: {error}", file=FILE, line=1, mend="Write plainer Python without NUL bytes.")
         return None
     functions = {
         node.name: _function(node, text)
@@ -101,25 +97,19 @@ def _function(node: ast.FunctionDef | ast.AsyncFunctionDef, text: str) -> Functi
     )
 
 
-def _check_present(
-    name: str, functions: Mapping[str, Function], tree: ast.Module, problems: Problems
-) -> None:
+def _check_present(name: str, functions: Mapping[str, Function], tree: ast.Module, problems: Problems) -> None:
     function = functions.get(name)
     example = "make_inputs(case, generator)" if name == "make_inputs" else "reference(x, ...)"
     if function is None:
         close = nearest(name, [other for other in functions if other not in _FUNCTIONS])
         hint = f"Did you mean to rename `{close}`? " if close else ""
-        problems.add(
-            f"no function {name}", file=FILE, line=1, mend=f"{hint}Define `def {example}:` at top level."
-        )
+        problems.add(f"no function {name}", file=FILE, line=1, mend=f"{hint}Define `def {example}:` at top level.")
     elif function.is_async:
         problems.add(f"{name} is async", file=FILE, line=function.line, mend="Make it a plain function.")
     elif name == "make_inputs" and (
         len(function.required) > 2
         or (function.positional < 2 and not function.any_positional)
-        or any(
-            required not in function.arguments[: function.positional] for required in function.required[2:]
-        )
+        or any(required not in function.arguments[: function.positional] for required in function.required[2:])
     ):
         problems.add(
             f"make_inputs takes ({', '.join(function.required)})",
@@ -143,9 +133,7 @@ def _read_cases(tree: ast.Module, problems: Problems) -> tuple[tuple[Case, ...],
         problems.add("CASES is not a literal list of dicts", file=FILE, line=line, mend=mend)
         return (), {}, line
     if not 1 <= len(value.elts) <= _MAX_CASES:
-        problems.add(
-            f"CASES has {len(value.elts)} cases", file=FILE, line=line, mend=f"Give 1 to {_MAX_CASES}."
-        )
+        problems.add(f"CASES has {len(value.elts)} cases", file=FILE, line=line, mend=f"Give 1 to {_MAX_CASES}.")
         return (), {}, line
     cases: list[Case] = []
     lines: dict[str, int] = {}
@@ -173,11 +161,7 @@ def _assignments(tree: ast.Module) -> list[tuple[str, ast.expr]]:
     for node in tree.body:
         if isinstance(node, ast.Assign):
             found += [(target.id, node.value) for target in node.targets if isinstance(target, ast.Name)]
-        elif (
-            isinstance(node, ast.AnnAssign | ast.AugAssign)
-            and isinstance(node.target, ast.Name)
-            and node.value
-        ):
+        elif isinstance(node, ast.AnnAssign | ast.AugAssign) and isinstance(node.target, ast.Name) and node.value:
             found.append((node.target.id, node.value))
     return found
 
@@ -195,9 +179,7 @@ def _case(element: ast.expr, mend: str, problems: Problems) -> Case | None:
             problems.add("a key of a case is not a literal text", file=FILE, line=where, mend=mend)
             return None
         if key in values:
-            problems.add(
-                f"key {shown(key)} is there twice in a case", file=FILE, line=where, mend="Keep one."
-            )
+            problems.add(f"key {shown(key)} is there twice in a case", file=FILE, line=where, mend="Keep one.")
             return None
         try:
             values[key] = ast.literal_eval(value_node)
@@ -234,9 +216,7 @@ def _checked_case(values: dict[str, object], line: int, problems: Problems) -> C
                 mend=f"Sizes are integers from 1 to {_MAX_SIZE}: empty tensors are not allowed.",
             )
         elif not key.isidentifier():
-            problems.add(
-                f"size {shown(key)} is not a name", file=FILE, line=line, mend="Use letters, digits and _."
-            )
+            problems.add(f"size {shown(key)} is not a name", file=FILE, line=line, mend="Use letters, digits and _.")
     if len(problems.found) > before:
         return None
     sizes = tuple((key, value) for key, value in values.items() if isinstance(value, int))

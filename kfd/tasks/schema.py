@@ -179,9 +179,7 @@ CONFIG: tuple[Key, ...] = (
         doc="Kind of package; this page's",
     ),
     Key(name="target", kind=Kind.TEXT, default="none", doc="What must become fast; this or `targets`"),
-    Key(
-        name="targets", kind=Kind.TEXTS, default="none", low=1, high=8, doc="Several targets of one toolchain"
-    ),
+    Key(name="targets", kind=Kind.TEXTS, default="none", low=1, high=8, doc="Several targets of one toolchain"),
     Key(name="kernel", kind=Kind.TEXT, required=True, low=1, high=200, doc="The file with the EVOLVE block"),
     Key(name="entry", kind=Kind.TEXT, default="`solve`", high=64, doc='Name of the `extern "C"` function'),
     Key(
@@ -216,9 +214,7 @@ CONFIG: tuple[Key, ...] = (
         high=100_000,
         doc="Speedup over the baseline that gives fitness 1",
     ),
-    Key(
-        name="limits", kind=Kind.SECTION, default="as below", doc="Bounds of one candidate", children=_LIMITS
-    ),
+    Key(name="limits", kind=Kind.SECTION, default="as below", doc="Bounds of one candidate", children=_LIMITS),
     Key(name="budget", kind=Kind.SECTION, default="as below", doc="Bounds of one campaign", children=_BUDGET),
     Key(
         name="flags",

@@ -12,11 +12,11 @@ C_TYPES: dict[str, str] = {
     "int32": "int32_t",
     "int64": "int64_t",
     "uint8": "uint8_t",
-    "bool": "uint8_t",
+    "bool": "bool",
     "float16": "uint16_t",
     "bfloat16": "uint16_t",
 }
-"""C type of one element. Half-precision values come as their 16 bits, truth values as 0 or 1."""
+"""C type of one element. Half-precision values come as their 16 bits."""
 
 
 def c_signature(spec: TaskSpec) -> str:

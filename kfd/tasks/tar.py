@@ -42,9 +42,7 @@ def gunzip(data: bytes, limit: int) -> bytes:
     except zlib.error as error:
         raise BadInput(f"the archive is not valid gzip: {error}", mend=_REPACK) from None
     if len(plain) > limit:
-        raise BadInput(
-            f"the archive holds more than {limit} bytes unpacked", mend="Leave data out of the package."
-        )
+        raise BadInput(f"the archive holds more than {limit} bytes unpacked", mend="Leave data out of the package.")
     if not inflater.eof:
         raise BadInput("the gzip archive is cut off", mend=_REPACK)
     return plain
@@ -68,9 +66,7 @@ def read(data: bytes, max_entries: int, max_bytes: int) -> Iterator[Entry]:
         at += _BLOCK + (size + _BLOCK - 1) // _BLOCK * _BLOCK
         count += 1
         if count > max_entries * 2:
-            raise BadInput(
-                f"the archive has more than {max_entries} entries", mend="Leave data out of the package."
-            )
+            raise BadInput(f"the archive has more than {max_entries} entries", mend="Leave data out of the package.")
         if kind in (b"L", b"x", b"g"):
             long_name = _extended_name(kind, body) or long_name
             continue

@@ -42,7 +42,18 @@ from kfd.core.fleet.model import (
     ToolchainOffer,
 )
 
-__all__ = ["OK", "RUN_OK", "Peer", "build_job", "incident", "registration", "run_job", "stopped", "verdict"]
+__all__ = [
+    "OK",
+    "RUN_DETAIL",
+    "RUN_OK",
+    "Peer",
+    "build_job",
+    "incident",
+    "registration",
+    "run_job",
+    "stopped",
+    "verdict",
+]
 
 _TASK = digest_of(b"task")
 _ARTIFACT = digest_of(b"artifact")
@@ -66,16 +77,13 @@ def stopped(reason: str = "asked") -> Report:
 OK = verdict()
 """An accepted build."""
 
-RUN_OK = Report(
-    outcome=Verdict(code=VerdictCode.OK),
-    detail=RunResult(
-        cases=(CaseResult(case="a", passed=True, relative_l2=0.0, worst=0.1),),
-        speedups=(
-            Speedup(baseline="reference", value=1.5, low=1.4, high=1.6, rounds=8, worst_case="a", worst_value=1.5),
-        ),
-        ran=_ARTIFACT,
-    ),
+RUN_DETAIL = RunResult(
+    cases=(CaseResult(case="a", passed=True, relative_l2=0.0, worst=0.1),),
+    speedups=(Speedup(baseline="reference", value=1.5, low=1.4, high=1.6, rounds=8, worst_case="a", worst_value=1.5),),
+    ran=_ARTIFACT,
 )
+
+RUN_OK = Report(outcome=Verdict(code=VerdictCode.OK), detail=RUN_DETAIL)
 """An accepted run."""
 
 

@@ -171,12 +171,15 @@ class ScriptedServer:
         self.url = f"http://127.0.0.1:{port}/v1"
         return self
 
-    async def __aexit__(self, *_: object) -> None:
+    async def __aexit__(self, *_exception: object) -> None:
         if self._server is not None:
             self._server.close()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        # Transports close in the loop's next rounds.
+        for _round in range(3):
+            await asyncio.sleep(0)
         if self._server is not None:
             await self._server.wait_closed()
 
@@ -185,17 +188,20 @@ class ScriptedServer:
         """Requests so far."""
         return len(self.requests)
 
-    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        if task is not None:
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
-        with suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, ValueError):
-            while await self._one(reader, writer):
-                pass
-        writer.close()
-        with suppress(ConnectionError):
-            await writer.wait_closed()
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        # Our own task, not asyncio's: that one reports its cancellation as an error.
+        task = asyncio.get_running_loop().create_task(self._talk(reader, writer))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            with suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, ValueError):
+                while await self._one(reader, writer):
+                    pass
+        finally:
+            # Also when the server ends in the middle of a stall: a writer that nobody closes is a leak.
+            writer.close()
 
     async def _one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         """Serve one request; whether the connection is kept."""
@@ -245,6 +251,7 @@ class ScriptedServer:
         events = [json.dumps(event) for event in _events(step, request)]
         half = len(events) // 2
         for at, event in enumerate(events):
+            data = event
             if at == half and step.kind == "stall_stream":
                 await writer.drain()
                 await asyncio.Event().wait()
@@ -252,10 +259,10 @@ class ScriptedServer:
                 await writer.drain()
                 return _reset(writer)
             if at == half and step.kind == "bad_json":
-                event = event[: len(event) // 2]
+                data = event[: len(event) // 2]
             if at == half and step.kind == "stream_error":
-                event = json.dumps({"error": {"message": step.message, "type": step.code, "code": step.code}})
-            await _chunk(writer, f"data: {event}\n\n".encode())
+                data = json.dumps({"error": {"message": step.message, "type": step.code, "code": step.code}})
+            await _chunk(writer, f"data: {data}\n\n".encode())
             if step.kind == "drip":
                 await asyncio.sleep(step.interval_s)
         await _chunk(writer, b"data: [DONE]\n\n")

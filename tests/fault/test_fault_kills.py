@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import random
 import sqlite3
@@ -10,9 +11,9 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from kfd.testing.scripted_server import ScriptedServer, Text
 
 from kfd.tasks import pack
+from kfd.testing.scripted_server import Request, ScriptedServer, Step, answer
 from kfd.testing.sim_task import source_with, write_sim_task
 from tests.e2e.harness import Agent, Daemon
 
@@ -32,7 +33,6 @@ patch = 0.0
 name = "scripted"
 model = "scripted"
 base_url = "{url}"
-api_key_env = "NO_KEY_NEEDED"
 """
 
 
@@ -56,18 +56,17 @@ async def test_kills_at_seeded_moments_change_no_count(tmp_path: Path, seed: int
     dice = random.Random(seed)
     archive = pack(write_sim_task(tmp_path / "task"))
 
-    def respond(request: object) -> Text:
-        return Text(answer_for(request.headers["x-client-request-id"]))  # type: ignore[attr-defined]
+    def respond(request: Request) -> Step:
+        return answer(answer_for(request.headers["x-client-request-id"]))
 
     async with ScriptedServer(respond) as server:
-        await __import__("asyncio").to_thread(_run, tmp_path, archive, server.url, dice)
+        await asyncio.to_thread(_run, tmp_path, archive, server.url, dice)
 
 
 def _run(tmp_path: Path, archive: bytes, url: str, dice: random.Random) -> None:
     daemon = Daemon(tmp_path, config=CONFIG.format(url=url))
     agents = [Agent(tmp_path, daemon, f"agent{i}", "--executor", "simulated", "--build-lanes", "2") for i in range(2)]
-    environment = {"NO_KEY_NEEDED": "none"}
-    daemon.start(**environment)
+    daemon.start()
     try:
         for agent in agents:
             agent.start()
@@ -77,7 +76,7 @@ def _run(tmp_path: Path, archive: bytes, url: str, dice: random.Random) -> None:
             victim = dice.choice(["daemon", "agent0", "agent1"])
             if victim == "daemon":
                 daemon.kill()
-                daemon.start(**environment)
+                daemon.start()
             else:
                 agent = agents[int(victim[-1])]
                 agent.kill()
@@ -103,7 +102,8 @@ def _check_store(database: Path) -> None:
     assert store.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     assert store.execute("PRAGMA foreign_key_check").fetchall() == []
     doubled = store.execute(
-        "SELECT body ->> 'candidate', count(*) FROM event WHERE kind = 'candidate.judged' GROUP BY 1 HAVING count(*) > 1"
+        "SELECT body ->> 'candidate', count(*) FROM event WHERE kind = 'candidate.judged' "
+        "GROUP BY 1 HAVING count(*) > 1"
     ).fetchall()
     assert doubled == []
     judged = store.execute("SELECT count(*) FROM candidate WHERE state = 'judged'").fetchone()[0]

@@ -38,7 +38,7 @@ from kfd.core.fleet.model import (
     StopDirective,
     SyncStatus,
 )
-from kfd.testing.fleetkit import OK, RUN_OK, Peer, build_job, incident, registration, run_job, stopped, verdict
+from kfd.testing.fleetkit import OK, RUN_DETAIL, RUN_OK, Peer, build_job, incident, registration, run_job, stopped, verdict
 
 BOOT = b"boot-one"
 
@@ -346,7 +346,7 @@ class TestLeases:
             (build_job(), Report(outcome=Verdict(code=VerdictCode.OK), detail=BuildResult())),
             (build_job(), Report(outcome=Verdict(code=VerdictCode.OK), detail=RunResult())),
             (run_job(), Report(outcome=Verdict(code=VerdictCode.OK), detail=RunResult())),
-            (run_job(), replace(RUN_OK, detail=replace(RUN_OK.detail, ran=digest_of(b"other")))),
+            (run_job(), replace(RUN_OK, detail=replace(RUN_DETAIL, ran=digest_of(b"other")))),
             (run_job(), Report(outcome=Verdict(code=VerdictCode.INCORRECT), detail=BuildResult())),
         ],
     )

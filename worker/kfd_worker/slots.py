@@ -19,7 +19,7 @@ def slots_of(config: AgentConfig, facts: LauncherFacts) -> list[SlotFacts]:
     slots = [SlotFacts(name=f"b{n}", kind=SlotKind.BUILD, cores=1, memory_bytes=memory) for n in range(config.lanes)]
     slots += [
         SlotFacts(
-            name=f"r{n}",
+            name=device.id[:200],  # the slot is the device: the launcher knows it by this name
             kind=SlotKind.RUN,
             device=device.id[:200],
             device_name=device.name[:200],
@@ -27,6 +27,6 @@ def slots_of(config: AgentConfig, facts: LauncherFacts) -> list[SlotFacts]:
             cores=cores,
             memory_bytes=memory,
         )
-        for n, device in enumerate(facts.devices[: config.run_slots])
+        for device in facts.devices[: config.run_slots]
     ]
     return slots

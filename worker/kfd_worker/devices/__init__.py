@@ -1,0 +1,1 @@
+"""Devices that run slots stand for."""

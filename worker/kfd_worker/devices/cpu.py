@@ -30,7 +30,8 @@ _WORTH = (
 
 def parse_model(cpuinfo: str) -> tuple[str, tuple[str, ...]]:
     """Model name and the vector extensions worth telling, from the text of /proc/cpuinfo."""
-    model, flags = "", set()
+    model = ""
+    flags: set[str] = set()
     for line in cpuinfo.splitlines():
         key, _, value = line.partition(":")
         if key.strip() == "model name" and not model:

@@ -38,7 +38,7 @@ def receive(channel: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
         raise ValueError(f"a message of {length} bytes; {MAX_MESSAGE} are allowed")
     message = json.loads(_exactly(channel, length))
     if not isinstance(message, dict):
-        raise ValueError("a message must be an object")
+        raise ValueError("a message must be an object")  # noqa: TRY004 - bad data, not a bad call
     return message, list(fds)
 
 

@@ -80,7 +80,8 @@ def _compare_floating(got: torch.Tensor, want: torch.Tensor, tolerance: Toleranc
     index = int(torch.nan_to_num(ratio, nan=math.inf).flatten().argmax())
     if finite is not None:
         index = int(finite.flatten().nonzero()[index])
-    text = f"relative L2 error {relative:.3g} (allowed {tolerance.tau * slack:.3g}), worst element {worst:.3g} times its bound"
+    text = f"relative L2 error {relative:.3g} (allowed {tolerance.tau * slack:.3g}), "
+    text += f"worst element {worst:.3g} times its bound"
     return Difference(False, relative, worst, f"{text}; {_place(got, want, index)}")
 
 

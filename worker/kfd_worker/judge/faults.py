@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from kfd.base.work import VerdictCode
 
-__all__ = ["BaselineFault", "CandidateFault", "CandidateLost", "ReferenceFault", "SideLost"]
+__all__ = ["BaselineFault", "CandidateFault", "ReferenceFault", "SideLost"]
 
 
-class CandidateFault(Exception):
+class CandidateFault(Exception):  # noqa: N818 - an outcome, named for what it is
     """The candidate did something that is a verdict."""
 
     def __init__(self, code: VerdictCode, text: str) -> None:
@@ -15,7 +15,7 @@ class CandidateFault(Exception):
         self.code = code
 
 
-class SideLost(Exception):
+class SideLost(Exception):  # noqa: N818 - an outcome, named for what it is
     """A box hung up. Why is for the launcher to say, which sees the box's end."""
 
     def __init__(self, side: str, phase: str) -> None:
@@ -24,13 +24,9 @@ class SideLost(Exception):
         self.phase = phase
 
 
-class CandidateLost(SideLost):
-    """The candidate's box hung up."""
-
-
-class BaselineFault(Exception):
+class BaselineFault(Exception):  # noqa: N818 - an outcome, named for what it is
     """The initial kernel did not do its part: an incident, never the candidate's verdict."""
 
 
-class ReferenceFault(Exception):
+class ReferenceFault(Exception):  # noqa: N818 - an outcome, named for what it is
     """The task's own code failed or gave something it should not: an incident, never a verdict."""

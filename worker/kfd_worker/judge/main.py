@@ -185,8 +185,8 @@ class _Guarded(Side):
             raise BaselineFault(f"the initial kernel gave status {status} {text}")
         return status, text
 
-    def _timeout(self) -> CandidateFault:
-        raise BaselineFault(f"the initial kernel: {super()._timeout()}")
+    def _timeout(self, patience_ns: Span = 0) -> CandidateFault:
+        raise BaselineFault(f"the initial kernel: {super()._timeout(patience_ns)}")
 
 
 def main(fd: int, scratch: str, threads: int) -> None:

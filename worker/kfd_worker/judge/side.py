@@ -68,21 +68,22 @@ class Side:
         self._phase = "mapping buffers"
         self._order({"do": "map", "map": number, "sets": sets}, child.MAPPED, fds)
 
-    def call(self, number: int, indices: Sequence[int]) -> Span:
+    def call(self, number: int, indices: Sequence[int], patience_ns: Span = 0) -> Span:
         """Let the box call the entry once on each of the sets; the whole time by our clock, in nanoseconds.
 
+        ``patience_ns`` bounds this call when it is given; otherwise what is left of the box's budget does.
         Raises CandidateFault (timeout, a status that is not 0, a wrong answer) or SideLost.
         """
         self._phase = "running"
         nonce = secrets.randbits(64)
         order = child.CALL.pack(b"C", len(indices), number, nonce) + struct.pack(f"<{len(indices)}H", *indices)
-        self._channel.settimeout(self._left_s())
+        self._channel.settimeout(patience_ns / SECOND if patience_ns else self._left_s())
         began = time.monotonic_ns()
         try:
             self._channel.send(order)
             data = self._channel.recv(child.ANSWER.size + 1)
         except TimeoutError as error:
-            raise self._timeout() from error
+            raise self._timeout(patience_ns) from error
         except OSError as error:
             raise SideLost(self.name, self._phase) from error
         took = time.monotonic_ns() - began
@@ -146,7 +147,9 @@ class Side:
         # A little is always left, so that a spent budget shows as a timeout of the next order.
         return max(0.001, (self._budget_ns - self.busy_ns) / SECOND)
 
-    def _timeout(self) -> CandidateFault:
-        return CandidateFault(
-            VerdictCode.TIMEOUT, f"no answer while {self._phase}: the limit of {seconds_text(self._budget_ns)} is spent"
-        )
+    def _timeout(self, patience_ns: Span = 0) -> CandidateFault:
+        if patience_ns:
+            text = f"a timed call took longer than {seconds_text(patience_ns)}, far longer than the same call before"
+        else:
+            text = f"no answer while {self._phase}: the limit of {seconds_text(self._budget_ns)} is spent"
+        return CandidateFault(VerdictCode.TIMEOUT, text)

@@ -70,7 +70,7 @@ async def build(
     )
     ended = await boxed(job, sandbox, box)
     # Without a sandbox the compiler has seen the host's path; nobody else shall.
-    ended_log = ended.log.replace(str(folder).encode(), SOURCE.encode())
+    ended_log = ended.log.replace(str(folder).encode(), SOURCE.encode()).replace(f"{SOURCE}/".encode(), b"")
     job.keep_log(ended_log)
     return _report(job, spec, task, toolchain, ended, ended_log)
 

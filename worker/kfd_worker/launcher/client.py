@@ -56,7 +56,7 @@ class LauncherClient:
         """Start a launcher. Its facts come later. Raises LauncherError when there can be no process at all."""
         state = Path(config.state_dir)
         try:
-            state.mkdir(parents=True, exist_ok=True, mode=0o700)
+            os.makedirs(state, exist_ok=True, mode=0o700)
             log = os.open(state / "launcher.log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise LauncherError(f"the state folder {config.state_dir} cannot be used: {error}") from error

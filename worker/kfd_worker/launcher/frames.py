@@ -23,7 +23,7 @@ async def read_frame(reader: asyncio.StreamReader) -> dict[str, Any] | None:
     except (asyncio.IncompleteReadError, OSError):
         return None
     if not isinstance(frame, dict):
-        raise ValueError("a frame must be an object")
+        raise ValueError("a frame must be an object")  # noqa: TRY004 - bad data, not a bad call
     return frame
 
 

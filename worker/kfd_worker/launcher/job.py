@@ -72,6 +72,10 @@ class Job:
         for running in self._boxes:
             running.kill(Limit.STOPPED)
 
+    def stopped(self) -> bool:
+        """Whether the job has been stopped by now."""
+        return self.stopping
+
     async def end_boxes(self) -> None:
         """End what still lives and wait for it."""
         for running in self._boxes:

@@ -35,7 +35,7 @@ _PACKAGES = ("torch", "yaml")
 _SYSTEM = ("/usr/", "/lib/", "/bin/")
 
 
-class MissingInput(Exception):
+class MissingInput(Exception):  # noqa: N818 - an outcome, named for what it is
     """An input is not there or is not what its name says."""
 
     def __init__(self, digest: Digest, text: str) -> None:
@@ -43,7 +43,7 @@ class MissingInput(Exception):
         self.digest = digest
 
 
-class MissingPackage(Exception):
+class MissingPackage(Exception):  # noqa: N818 - an outcome, named for what it is
     """Something that the judge needs is not installed."""
 
 
@@ -96,9 +96,7 @@ def interpreter_mounts(*, packages: bool) -> tuple[Mount, ...]:
         # Both the name by which it is called and what that is: a prefix may itself be a link.
         folders += [sys.prefix, os.path.realpath(sys.prefix), *package_folders()]
     wanted = [folder for folder in dict.fromkeys(folders) if not _is_system(folder)]
-    outer = [
-        one for one in wanted if not any(one != other and f"{one}/".startswith(f"{other}/") for other in wanted)
-    ]
+    outer = [one for one in wanted if not any(one != other and f"{one}/".startswith(f"{other}/") for other in wanted)]
     return tuple(Mount(source=folder, target=folder) for folder in outer)
 
 

@@ -57,14 +57,14 @@ async def run(job: Job, spec: RunSpec, limits: Limits, sandbox: Sandbox, slot: R
     if spec.initial_artifact is not None:
         artifacts.append(place(job.folder / "initial", "kernel.so", job.inputs.read(spec.initial_artifact), 0o555))
     async with slot.judge.lock:
-        if job.stopping:
+        if job.stopped():
             return Report(outcome=Stopped(reason=job.stop_reason))
         try:
             await slot.judge.start()
             return await _judged(job, spec, limits, sandbox, slot, task, artifacts)
         except (JudgeDied, BoxError) as error:
             last = await slot.judge.kill()
-            if job.stopping:
+            if job.stopped():
                 return Report(outcome=Stopped(reason=job.stop_reason))
             code = IncidentCode.SANDBOX if isinstance(error, BoxError) else IncidentCode.INTERNAL
             return Report(outcome=Incident(code=code, text=f"{error}: {last[-400:]}"), log_tail=last)
@@ -139,7 +139,7 @@ async def _wait(
     silence = limits.wall_ns / SECOND + _SILENCE_S
     asking = asyncio.ensure_future(judge.run(order, task, sockets, silence, tell))
     try:
-        while not job.stopping:
+        while not job.stopped():
             await asyncio.wait({asking}, timeout=0.1)
             if asking.done():
                 return asking.result()
@@ -167,7 +167,7 @@ async def _end(boxes: list[RunningBox], patience_s: float) -> list[Ended]:
 def _report(job: Job, done: dict[str, Any], ends: list[Ended]) -> Report:
     result = decode(RunResult, done["result"])
     tail = readable(ends[0].log, 8 << 10)
-    if job.stopping:
+    if job.stopped():
         return Report(outcome=Stopped(reason=job.stop_reason), log_tail=tail)
     environment = tuple((str(name), str(value)) for name, value in done["environment"])
     if done["lost"] is not None:

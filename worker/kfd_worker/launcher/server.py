@@ -242,7 +242,7 @@ async def serve(fd: int) -> int:
         return 0
     config = decode(LauncherConfig, first["config"])
     try:
-        Path(config.state_dir).mkdir(parents=True, exist_ok=True, mode=0o700)
+        os.makedirs(config.state_dir, exist_ok=True, mode=0o700)
         os.chmod(config.state_dir, 0o700)
         sandbox = detect(
             os.path.join(config.state_dir, "root"), accept_unsandboxed=config.accept_unsandboxed, hide=config.hide

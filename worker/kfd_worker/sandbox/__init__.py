@@ -1,0 +1,1 @@
+"""Boxes: process trees that see only what they are given and end as a whole."""

@@ -11,6 +11,7 @@ tells a box that could not be made from a program that failed, without believing
 
 from __future__ import annotations
 
+import functools
 import re
 from dataclasses import dataclass, replace
 
@@ -127,13 +128,19 @@ def plain_box(box: Box, scratch: str) -> Box:
 
     def translate(text: str) -> str:
         for target in sorted(places, key=len, reverse=True):
-            text = re.sub(rf"(?<![\w/.-]){re.escape(target)}(?![\w.-])", lambda _, to=places[target]: to, text)
+            # A function as the replacement: a path may hold what re.sub takes for a reference.
+            pattern = rf"(?<![\w/.-]){re.escape(target)}(?![\w.-])"
+            text = re.sub(pattern, functools.partial(_constant, places[target]), text)
         return text
 
     env = {**box_environment(box), **({"HOME": scratch, "TMPDIR": scratch} if box.scratch_bytes else {})}
     return replace(
         box, argv=tuple(map(translate, box.argv)), env=tuple((name, translate(value)) for name, value in env.items())
     )
+
+
+def _constant(value: str, _: re.Match[str]) -> str:
+    return value
 
 
 def _inner(box: Box, backend: Backend, tools: Tools) -> list[str]:

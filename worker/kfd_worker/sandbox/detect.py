@@ -23,6 +23,7 @@ NO_SANDBOX = (
     "or accept that candidates run as ordinary processes of this user with --accept-unsandboxed"
 )
 
+_PROGRAMS = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
 _SYSTEM = ("/usr", "/lib", "/lib64", "/lib32", "/libx32", "/bin", "/sbin", "/etc/ld.so.cache", "/etc/alternatives")
 
 # Proves the promises, not only that something started: namespaces other than ours, no network but loopback,
@@ -63,13 +64,12 @@ def detect(mount_root: str, *, accept_unsandboxed: bool = False, hide: Collectio
     ``hide`` names back ends and means not to be used (``bwrap``, ``unshare``, ``cgroup``, ``userns``, ``proc``).
     Raises BoxError, which names the flag that accepts the risk, when there is none.
     """
-    which = lambda name: "" if name in hide else shutil.which(name, path="/usr/local/bin:/usr/bin:/bin:/usr/sbin") or ""  # noqa: E731
     tools = Tools(
-        bwrap=which("bwrap"),
-        unshare=which("unshare"),
-        setpriv=which("setpriv"),
-        prlimit=which("prlimit"),
-        taskset=which("taskset"),
+        bwrap=_which("bwrap", hide),
+        unshare=_which("unshare", hide),
+        setpriv=_which("setpriv", hide),
+        prlimit=_which("prlimit", hide),
+        taskset=_which("taskset", hide),
         privileged=os.geteuid() == 0,
         mount_root=mount_root,
     )
@@ -99,6 +99,10 @@ def detect(mount_root: str, *, accept_unsandboxed: bool = False, hide: Collectio
     sandbox = Sandbox(Backend.PLAIN, tools, system, tree)
     sandbox.facts = _facts(sandbox)
     return sandbox
+
+
+def _which(name: str, hide: Collection[str]) -> str:
+    return "" if name in hide else shutil.which(name, path=_PROGRAMS) or ""
 
 
 def _variants(tools: Tools, hide: Collection[str]) -> list[Tools]:

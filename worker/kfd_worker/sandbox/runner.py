@@ -244,7 +244,8 @@ class RunningBox:
     async def _finish(self) -> None:
         for timer in self._timers:
             timer.cancel()
-        _, status, usage = os.wait4(self.pid, 0)
+        # Its pidfd was readable, so this does not wait.
+        _, status, usage = os.wait4(self.pid, 0)  # noqa: ASYNC222
         os.close(self._fd)
         self._fd = -1
         if self._sandbox.backend is Backend.PLAIN:
@@ -293,8 +294,8 @@ class RunningBox:
             return
         with contextlib.suppress(OSError):
             signal.pidfd_send_signal(self._init_fd, signal.SIGKILL)
-        gone = self._loop.create_future()
-        self._loop.add_reader(self._init_fd, lambda: gone.done() or gone.set_result(None))
+        gone: asyncio.Future[None] = self._loop.create_future()
+        self._loop.add_reader(self._init_fd, _resolve, gone)
         try:
             async with asyncio.timeout(_END_S):
                 await gone
@@ -319,3 +320,8 @@ class RunningBox:
         """End the box if it lives and wait until nothing of it does."""
         self.kill(limit)
         return await self.wait()
+
+
+def _resolve(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)

@@ -41,7 +41,14 @@ _BUILD = (
     'exec cat "$library"'
 )
 
-_SELF_TEST = 'extern "C" int answer(int n) { int s = 0;\n#pragma omp simd reduction(+:s)\nfor (int i = 0; i < n; ++i) s += i; return s; }\n'
+_SELF_TEST = """
+extern "C" int answer(int n) {
+    int s = 0;
+    #pragma omp simd reduction(+ : s)
+    for (int i = 0; i < n; ++i) s += i;
+    return s;
+}
+"""
 _SELF_TEST_S = 60
 
 _MEMORY_WORDS = (
@@ -56,8 +63,8 @@ _DISK_WORDS = ("no space left on device", "file too large", "file size limit exc
 class Cpp:
     """g++ for the machine it runs on."""
 
-    name = "cpp"
-    targets = ("cpp:native",)
+    name: str = "cpp"
+    targets: tuple[str, ...] = ("cpp:native",)
 
     def __init__(self, compiler: str = "g++") -> None:
         self._compiler = shutil.which(compiler, path="/usr/local/bin:/usr/bin:/bin") or ""

@@ -1,0 +1,138 @@
+"""``submit``: check, pack, upload, start and follow."""
+
+from __future__ import annotations
+
+import secrets
+import sys
+import time
+
+import click
+import grpc
+
+from kfd.api.v1 import common_pb2, control_pb2
+from kfd.base.failure import BadInput
+from kfd.tasks import load, pack, problems
+from kfd_client import render
+from kfd_client.cli import Context
+from kfd_client.exits import Exit, Failure
+from kfd_client.follow import Line, follow, outcome
+from kfd_client.session import Session, failure_of, is_lost
+from kfd_client.upload import upload
+
+__all__ = ["submit_command"]
+
+_ATTEMPTS = 4
+
+
+@click.command("submit")
+@click.argument("task", type=click.Path())
+@click.option("--candidates", type=click.IntRange(1), help="Candidates to ask for [the task's budget].")
+@click.option("--hours", type=click.FloatRange(0.0001), help="Active hours [the task's budget].")
+@click.option("--generator", type=click.Choice(["openai", "recorded", "manual"]), help="Where answers come from.")
+@click.option("--model", "models", multiple=True, help="Configured model to ask; may be repeated [all].")
+@click.option("--seed", type=click.IntRange(1, 2**63 - 1), help="Seed of the search [drawn].")
+@click.option("--name", default="", help="Name of the campaign [task and a counter].")
+@click.option("--target", default="", help="Target, such as cpp:native [the task's first].")
+@click.option("--in-flight", type=click.IntRange(1, 256), help="Candidates worked on at once.")
+@click.option("--idempotency-key", default="", help="The same key starts one campaign only [drawn].")
+@click.option("--wait/--no-wait", default=None, help="Follow until the end [on a terminal only].")
+@click.pass_obj
+def submit_command(
+    context: Context,
+    task: str,
+    candidates: int | None,
+    hours: float | None,
+    generator: str | None,
+    models: tuple[str, ...],
+    seed: int | None,
+    name: str,
+    target: str,
+    in_flight: int | None,
+    idempotency_key: str,
+    wait: bool | None,
+) -> int:
+    """Start a campaign on TASK: a folder, .tar, .tar.gz or .zip.
+
+    On a terminal it is followed to its end; elsewhere only the id is printed. Ctrl-C ends the following, not
+    the campaign.
+    """
+    archive = _checked(task)
+    options = control_pb2.CampaignOptions(
+        name=name,
+        generator=generator or "",
+        candidates=candidates or 0,
+        max_ns=round((hours or 0) * 3600e9),
+        seed=seed or 0,
+        target=target,
+        in_flight=in_flight or 0,
+        models=models,
+    )
+    session: Session = context.session()
+    digest = upload(session, archive)
+    request = control_pb2.SubmitCampaignRequest(
+        idempotency_key=idempotency_key or secrets.token_hex(16),
+        task=common_pb2.Digest(hash=digest.hash, size=digest.size),
+        options=options,
+    )
+    started = _submit(session, request)
+    terminal = sys.stdout.isatty()
+    if context.json and not wait:
+        context.data(started)
+    elif not context.json:
+        if terminal:
+            again = "was there already" if started.existed else "started"
+            context.say(f"{started.campaign}  {started.name}  {again}")
+            context.say(
+                f"  follow  kfd-client logs {started.campaign} -f     stop  kfd-client cancel {started.campaign}"
+            )
+        else:
+            context.say(started.campaign)
+    if wait is False or (wait is None and not terminal):
+        return int(Exit.DONE)
+    return _followed(context, session, started.campaign, terminal)
+
+
+def _checked(task: str) -> bytes:
+    """The archive of a task without problems. Raises Failure with all of them."""
+    try:
+        archive = pack(task)
+        load(archive)
+    except BadInput as error:
+        found = problems(archive) if "archive" in locals() else [error]
+        more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+        mend = error.mend + (f" See all of them: kfd-client validate {task}" if more else "")
+        raise Failure(f"{error}{more}", code=Exit.USAGE, mend=mend, file=error.file, line=error.line) from None
+    return archive
+
+
+def _submit(session: Session, request: control_pb2.SubmitCampaignRequest) -> control_pb2.SubmitCampaignResponse:
+    """Start the campaign; the key makes it safe to try again when the answer was lost."""
+    for attempt in range(_ATTEMPTS):
+        try:
+            return session.raw(session.control.SubmitCampaign, request, session.timeout_s)
+        except grpc.RpcError as error:
+            if not is_lost(error) or attempt + 1 == _ATTEMPTS:
+                raise failure_of(error, session.address, session.timeout_s) from None
+            time.sleep(0.3 * 2**attempt)
+    raise AssertionError("the loop returns or raises")
+
+
+def _followed(context: Context, session: Session, campaign: str, terminal: bool) -> int:
+    line = Line()
+    try:
+        ended = follow(session, campaign, line)
+    except (KeyboardInterrupt, Failure) as error:
+        line.clear()
+        context.note(f"campaign {campaign} goes on without this client")
+        context.note(f"  look  kfd-client status {campaign}     stop  kfd-client cancel {campaign}")
+        if isinstance(error, Failure):
+            raise
+        return int(Exit.INTERRUPTED)
+    if context.json:
+        context.data(ended)
+    elif terminal:
+        context.say(render.ending(ended))
+    else:
+        # Standard output holds the id and nothing else, so that scripts can use it.
+        context.note(render.ending(ended))
+    return int(outcome(ended))

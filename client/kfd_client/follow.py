@@ -1,0 +1,132 @@
+"""Following a campaign until it ends: events by sequence number, over as many connections as it takes."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import TextIO
+
+import grpc
+
+from kfd.api.v1 import control_pb2
+from kfd_client import render
+from kfd_client.exits import Exit, Failure
+from kfd_client.session import Session, failure_of, is_lost
+
+__all__ = ["Line", "events", "follow", "outcome"]
+
+_STREAM_S = 60.0
+"""A stream is opened anew after this long, so that a silent break is noticed."""
+_PATIENCE_S = 120.0
+"""How long the daemon may be away before following ends; the campaign does not need us."""
+_REFRESH_S = 0.5
+
+
+class Line:
+    """One changing line on a terminal, or nothing where there is no terminal."""
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self._stream = stream or sys.stderr
+        self._live = self._stream.isatty()
+        self._shown = ""
+
+    def show(self, text: str) -> None:
+        """Replace the line."""
+        if self._live and text != self._shown:
+            self._stream.write(f"\r{text}\x1b[K")
+            self._stream.flush()
+            self._shown = text
+
+    def clear(self) -> None:
+        """Take the line away."""
+        if self._live and self._shown:
+            self._stream.write("\r\x1b[K")
+            self._stream.flush()
+            self._shown = ""
+
+
+def events(
+    session: Session,
+    campaign: str,
+    *,
+    after: int = 0,
+    tail: int = 0,
+    keep: bool = True,
+    on_lost: Callable[[str], None] | None = None,
+    sleep: Callable[[float], None] = time.sleep,
+    clock: Callable[[], float] = time.monotonic,
+) -> Iterator[control_pb2.Event | None]:
+    """Events of a campaign, each once and in order; None when a stream has ended, so that the caller can
+    look whether there will be more. A broken connection is taken up after the last event. Raises Failure.
+    """
+    heard = clock()
+    pause = 0.2
+    while True:
+        request = control_pb2.WatchEventsRequest(after_seq=after, campaign=campaign, follow=keep, tail=tail)
+        try:
+            for response in session.stream(session.control.WatchEvents, request, _STREAM_S):
+                heard, pause, tail = clock(), 0.2, 0
+                if response.event.seq > after:
+                    after = response.event.seq
+                    yield response.event
+            heard = clock()
+        except grpc.RpcError as error:
+            if not is_lost(error) or clock() - heard > _PATIENCE_S + _STREAM_S:
+                raise failure_of(error, session.address, session.timeout_s) from None
+            if error.code() is grpc.StatusCode.UNAVAILABLE and on_lost is not None:
+                on_lost("the daemon is away; the campaign goes on when it is back")
+        yield None
+        if not keep:
+            return
+        sleep(pause)
+        pause = min(pause * 2, 5.0)
+
+
+def follow(session: Session, campaign: str, line: Line) -> control_pb2.Campaign:
+    """Show the progress of a campaign until it has ended. Raises Failure."""
+    last = 0.0
+    current = _look(session, campaign)
+    while current is not None and current.state not in render.ENDED:
+        for event in events(session, campaign, after=current.last_seq, on_lost=line.show):
+            now = time.monotonic()
+            if event is not None and now - last < _REFRESH_S:
+                continue
+            last = now
+            seen = _look(session, campaign)
+            if seen is None:
+                continue
+            current = seen
+            line.show(render.progress_line(current, shutil.get_terminal_size().columns))
+            if current.state in render.ENDED:
+                break
+    line.clear()
+    if current is None:
+        raise Failure("the daemon went away", code=Exit.UNREACHABLE, mend=f"Type `kfd-client status {campaign}`.")
+    return current
+
+
+def _look(session: Session, campaign: str) -> control_pb2.Campaign | None:
+    """The campaign as it is now; None while the daemon is away."""
+    try:
+        request = control_pb2.GetCampaignRequest(campaign=campaign)
+        return session.raw(session.control.GetCampaign, request, session.timeout_s).campaign
+    except grpc.RpcError as error:
+        if is_lost(error):
+            return None
+        raise failure_of(error, session.address, session.timeout_s) from None
+
+
+def outcome(campaign: control_pb2.Campaign) -> Exit:
+    """Exit code of a campaign as it stands."""
+    if campaign.state not in render.ENDED:
+        return Exit.RUNNING
+    if campaign.state == "cancelled":
+        return Exit.FAILED
+    if campaign.state == "failed":
+        return Exit.INCIDENT if campaign.incidents_unresolved else Exit.FAILED
+    best = render.best_speed(campaign)
+    if best is None or not campaign.best or campaign.best == campaign.initial or not best.low > 1.0:
+        return Exit.NOTHING_BETTER
+    return Exit.DONE
