@@ -106,8 +106,11 @@ async def measure(total: int, campaigns: int, agents: int, in_flight: int, folde
         fleet = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "kfd.testing.sim_agent", "--daemon", daemon.address),
             *("--token-file", str(state.token_file), "--agents", str(agents), "--build", "4", "--run", "4"),
+            stdout=asyncio.subprocess.DEVNULL,
         )
         try:
+            while len(daemon.reactor.engine.fleet.workers(time.monotonic_ns())) < agents:
+                await daemon.reactor.committed(1.0)
             before = resource.getrusage(resource.RUSAGE_SELF)
             begun = time.monotonic()
             await submit(daemon, archive, each, in_flight, campaigns)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -45,15 +46,20 @@ class Context:
     token_file: str = ""
     timeout_s: float = 30.0
     color: bool = True
-    closers: list[Any] = field(default_factory=list)
+    closers: list[Callable[[], None]] = field(default_factory=list)
 
     def session(self) -> Any:
         """A session with the daemon, closed when the command ends."""
         from kfd_client.session import Session
 
         session = Session(self.address, self.token_file, self.timeout_s)
-        self.closers.append(session)
+        self.closers.append(session.close)
         return session
+
+    def close(self) -> None:
+        """Close what the command has opened."""
+        for closer in self.closers:
+            closer()
 
     def say(self, text: str) -> None:
         """Text that a renderer made plain, to standard output."""
@@ -80,7 +86,7 @@ class Context:
         """A stranger's text: to the letter into a pipe or file, made plain on a terminal."""
         if sys.stdout.isatty():
             text = plain(text)
-        stream = click.get_binary_stream("stdout")
+        stream: Any = click.get_binary_stream("stdout")
         stream.write(text.encode("utf-8", "replace"))
         stream.flush()
 
@@ -132,7 +138,7 @@ def cli(ctx: click.Context, as_json: bool, address: str, token_file: str, timeou
     """
     context = Context(as_json, address, token_file, timeout, color=not no_color)
     ctx.obj = context
-    ctx.call_on_close(lambda: [closer.__exit__(None, None, None) for closer in context.closers])
+    ctx.call_on_close(context.close)
 
 
 def _report(failure: Failure, as_json: bool) -> None:
@@ -169,7 +175,7 @@ def main(arguments: list[str] | None = None) -> int:
         return int(Exit.INTERRUPTED)
     except BrokenPipeError:
         # The reader went away (`| head`): nothing is left to say, not even at exit.
-        sys.stdout = None  # type: ignore[assignment]
+        sys.stdout = None
         return int(Exit.DONE)
 
 

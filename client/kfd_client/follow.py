@@ -13,7 +13,7 @@ import grpc
 from kfd.api.v1 import control_pb2
 from kfd_client import render
 from kfd_client.exits import Exit, Failure
-from kfd_client.session import Session, failure_of, is_lost
+from kfd_client.session import Session, failure_of, is_lost, is_timeout
 
 __all__ = ["Line", "events", "follow", "outcome"]
 
@@ -75,7 +75,7 @@ def events(
         except grpc.RpcError as error:
             if not is_lost(error) or clock() - heard > _PATIENCE_S + _STREAM_S:
                 raise failure_of(error, session.address, session.timeout_s) from None
-            if error.code() is grpc.StatusCode.UNAVAILABLE and on_lost is not None:
+            if on_lost is not None and not is_timeout(error):
                 on_lost("the daemon is away; the campaign goes on when it is back")
         yield None
         if not keep:

@@ -249,4 +249,5 @@ def worker_table(response: admin_pb2.ListWorkersResponse) -> str:
 
 def event_line(event: control_pb2.Event) -> str:
     """One event: time, kind and what it says."""
-    return f"{plain_line(event.at, 40)} {event.seq:>6} {plain_line(event.kind, 60)} {plain_line(event.body, 2000)}".rstrip()
+    said = f"{plain_line(event.kind, 60)} {plain_line(event.body, 2000)}".rstrip()
+    return f"{plain_line(event.at, 40)} {event.seq:>6} {said}"

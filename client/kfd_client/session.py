@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 import grpc
 
@@ -14,7 +13,7 @@ from kfd.base.plain import plain_line
 from kfd_client.exits import Exit, Failure
 from kfd_client.settings import find_daemon
 
-__all__ = ["Session", "failure_of", "is_lost"]
+__all__ = ["Session", "failure_of", "is_lost", "is_timeout"]
 
 _Answer = TypeVar("_Answer")
 
@@ -54,12 +53,8 @@ class Session:
         self.blobs = blob_pb2_grpc.BlobServiceStub(self._channel)
         self.admin = admin_pb2_grpc.AdminServiceStub(self._channel)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
+        """Close the channel."""
         self._channel.close()
 
     def call(self, method: Callable[..., _Answer], request: Any, timeout_s: float | None = None) -> _Answer:
@@ -73,9 +68,10 @@ class Session:
         """One call whose errors the caller reads itself. Raises grpc.RpcError."""
         return method(request, timeout=timeout_s, metadata=self._metadata)
 
-    def stream(self, method: Callable[..., Iterator[_Answer]], request: Any, timeout_s: float) -> Iterator[_Answer]:
+    def stream(self, method: Callable[..., Any], request: Any, timeout_s: float) -> Iterator[Any]:
         """One streaming call, which lasts ``timeout_s`` at most. Raises grpc.RpcError while it is read."""
-        return method(request, timeout=timeout_s, metadata=self._metadata)
+        answers: Iterator[Any] = method(request, timeout=timeout_s, metadata=self._metadata)
+        return answers
 
 
 def is_lost(error: grpc.RpcError) -> bool:
@@ -83,19 +79,28 @@ def is_lost(error: grpc.RpcError) -> bool:
     return _code(error) in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
 
 
-def _code(error: grpc.RpcError) -> grpc.StatusCode:
-    code = error.code() if isinstance(error, grpc.Call) else None
+def is_timeout(error: grpc.RpcError) -> bool:
+    """Whether the call's own deadline ended it."""
+    return _code(error) is grpc.StatusCode.DEADLINE_EXCEEDED
+
+
+def _code(error: Any) -> grpc.StatusCode:
+    # What gRPC raises is an RpcError that is a Call too; the type does not say so.
+    code = error.code() if hasattr(error, "code") else None
     return code if isinstance(code, grpc.StatusCode) else grpc.StatusCode.UNKNOWN
+
+
+def _trailing(error: Any) -> dict[str, str]:
+    pairs = (error.trailing_metadata() or ()) if hasattr(error, "trailing_metadata") else ()
+    return {key: value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value) for key, value in pairs}
 
 
 def failure_of(error: grpc.RpcError, address: str, timeout_s: float) -> Failure:
     """A gRPC error in words, with the daemon's own advice when it gave some."""
     code = _code(error)
-    said = plain_line(str(error.details() or "") if isinstance(error, grpc.Call) else "", 2000)
-    trailing = {
-        str(key): value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
-        for key, value in ((error.trailing_metadata() or ()) if isinstance(error, grpc.Call) else ())
-    }
+    details: Any = getattr(error, "details", str)
+    said = plain_line(str(details() or ""), 2000)
+    trailing = _trailing(error)
     mend = plain_line(trailing.get("kfd-mend", ""), 1000)
     line = trailing.get("kfd-line", "")
     known = "kfd-reason" in trailing

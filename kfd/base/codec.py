@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import types
 import typing
+from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import cache
@@ -24,24 +25,58 @@ T = TypeVar("T")
 
 def encode(value: object) -> Any:
     """JSON-able form of a value. Non-finite floats become strings, so that the text is valid JSON everywhere."""
-    if isinstance(value, Enum):
-        return value.value
-    if value is None or isinstance(value, bool | int | str):
-        return value
-    if isinstance(value, float):
-        return value if math.isfinite(value) else repr(value)
-    if isinstance(value, bytes):
-        return value.hex()
-    if isinstance(value, Digest):
-        return str(value)
-    if isinstance(value, tuple | list):
-        return [encode(item) for item in value]
-    if is_dataclass(value) and not isinstance(value, type):
-        body: dict[str, Any] = {"@": type(value).__name__}
-        for name in _names(type(value)):
-            body[name] = encode(getattr(value, name))
-        return body
-    raise TypeError(f"cannot encode a {type(value).__name__}")
+    kind = type(value)
+    encoder = _ENCODERS.get(kind)
+    if encoder is None:
+        encoder = _ENCODERS[kind] = _encoder(kind)
+    return encoder(value)
+
+
+_ENCODERS: dict[type, Callable[[Any], Any]] = {}
+"""How values of a type are encoded: decided once, since reports are encoded all the time."""
+
+
+def _encoder(kind: type) -> Callable[[Any], Any]:
+    if issubclass(kind, Enum):
+        return _enum_value
+    if kind in (type(None), bool, int, str):
+        return _itself
+    if issubclass(kind, float):
+        return _encode_float
+    if issubclass(kind, bytes):
+        return bytes.hex
+    if issubclass(kind, Digest):
+        return str
+    if issubclass(kind, tuple | list):
+        return _encode_items
+    if is_dataclass(kind):
+        name, names = kind.__name__, _names(kind)
+
+        def encode_dataclass(value: Any) -> dict[str, Any]:
+            body: dict[str, Any] = {"@": name}
+            for field_name in names:
+                item = getattr(value, field_name)
+                body[field_name] = encode(item)
+            return body
+
+        return encode_dataclass
+    raise TypeError(f"cannot encode a {kind.__name__}")
+
+
+def _itself(value: Any) -> Any:
+    return value
+
+
+def _enum_value(value: Enum) -> Any:
+    return value.value
+
+
+def _encode_float(value: float) -> float | str:
+    return value if math.isfinite(value) else repr(value)
+
+
+def _encode_items(value: tuple[Any, ...] | list[Any]) -> list[Any]:
+    return [encode(item) for item in value]
 
 
 def decode(kind: type[T], data: Any) -> T:

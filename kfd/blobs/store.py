@@ -8,6 +8,7 @@ import asyncio
 import errno
 import functools
 import hashlib
+import io
 import itertools
 import os
 import shutil
@@ -96,9 +97,7 @@ class BlobStore:
         BadInput (too large, too many bytes, another digest), WrongState (a gap) and Exhausted (no space).
         """
         if digest.size > self._max:
-            raise BadInput(
-                f"a blob of {digest.size} bytes is larger than the limit of {self._max}", mend="Send less."
-            )
+            raise BadInput(f"a blob of {digest.size} bytes is larger than the limit of {self._max}", mend="Send less.")
         async with self._transfers:
             kept, complete = await self._work(self._progress, digest)
             if complete:
@@ -118,15 +117,16 @@ class BlobStore:
 
     async def read(self, digest: Digest, offset: int = 0) -> AsyncGenerator[bytes, None]:
         """Bytes of a blob from ``offset`` on, in chunks; the reader verifies. Raises NotFound, BadInput."""
+        if not await self._work(self._here, digest):
+            raise self._not_found(digest)
         if not 0 <= offset <= digest.size:
             raise BadInput(f"offset {offset} lies outside of a blob of {digest.size} bytes")
         async with self._transfers:
-            file = await self._work(self._open, digest, offset)
-            try:
-                while data := await self._work(file.read, CHUNK):
-                    yield data
-            finally:
-                await self._work(file.close)
+            # Opened afresh for each chunk: a reader that goes away in the middle leaves nothing open.
+            while offset < digest.size:
+                data = await self._work(self._read, digest, offset)
+                yield data
+                offset += len(data)
 
     def sweep(self, older_seconds: float = _STALE_SECONDS) -> int:
         """Remove unfinished uploads that nobody wrote to for a while; how many. Blocks for file work."""
@@ -143,9 +143,7 @@ class BlobStore:
         self, digest: Digest, offset: int, asked: int, path: Path, chunks: AsyncIterator[bytes]
     ) -> tuple[int, bool]:
         if offset != asked:
-            raise WrongState(
-                "someone else is uploading this blob", mend="Ask for its progress and try again."
-            )
+            raise WrongState("someone else is uploading this blob", mend="Ask for its progress and try again.")
         file = await self._work(self._resume, digest, path, offset)
         kept = offset
         try:
@@ -184,8 +182,10 @@ class BlobStore:
             return await asyncio.shield(future)
         except asyncio.CancelledError:
             await asyncio.wait([future])
-            if future.done() and not future.cancelled():
-                future.exception()  # looked at, so that the loop does not report it as lost
+            if future.done() and not future.cancelled() and future.exception() is None:
+                result = future.result()
+                if isinstance(result, io.IOBase):
+                    result.close()
             raise
         except OSError as error:
             if error.errno in _FULL:
@@ -254,15 +254,16 @@ class BlobStore:
             return False
         return True
 
-    def _open(self, digest: Digest, offset: int) -> IO[bytes]:
-        if not self._here(digest):
-            raise self._not_found(digest)
+    def _read(self, digest: Digest, offset: int) -> bytes:
         try:
-            file = self.path(digest).open("rb")
+            with self.path(digest).open("rb") as file:
+                file.seek(offset)
+                data = file.read(CHUNK)
         except FileNotFoundError:
             raise self._not_found(digest) from None
-        file.seek(offset)
-        return file
+        if not data:
+            raise self._not_found(digest)
+        return data
 
     def _progress(self, digest: Digest) -> tuple[int, bool]:
         if self._touch(digest):
@@ -296,9 +297,7 @@ class BlobStore:
                 os.fsync(file.fileno())
         if found != digest.hash:
             path.unlink(missing_ok=True)
-            raise BadInput(
-                "the bytes that came have another digest", mend="Send the blob again from its start."
-            )
+            raise BadInput("the bytes that came have another digest", mend="Send the blob again from its start.")
         self._name(digest, path)
 
     def _name(self, digest: Digest, path: Path) -> None:

@@ -76,7 +76,7 @@ class Drafter:
         self._running: dict[str, asyncio.Task[None]] = {}
         self._tasks: OrderedDict[Digest, Task] = OrderedDict()
         self._files: dict[CampaignId, Mapping[str, bytes]] = {}
-        self._exemplars: OrderedDict[CandidateId, Exemplar] = OrderedDict()
+        self._exemplars: OrderedDict[CandidateId, asyncio.Future[Exemplar]] = OrderedDict()
         self._log = structlog.get_logger("kfd.drafts")
 
     def files_of(self, campaign: CampaignId) -> Mapping[str, bytes]:
@@ -191,18 +191,26 @@ class Drafter:
         return task
 
     async def _exemplar(self, candidate: CandidateId, spec: TaskSpec) -> Exemplar:
-        found = self._exemplars.get(candidate)
-        if found is None:
-            view = await self._texts.candidate(candidate)
-            text = await self._texts.text(candidate, "source")
-            if text is None:
-                raise NotFound(f"the source of {candidate} is missing")
-            found = _exemplar(view, text, spec)
-            self._exemplars[candidate] = found
+        """What the prompt shows of a candidate; read once however many drafts want it at the same time."""
+        loading = self._exemplars.get(candidate)
+        if loading is None:
+            loading = asyncio.ensure_future(self._load_exemplar(candidate, spec))
+            self._exemplars[candidate] = loading
             if len(self._exemplars) > CACHED_EXEMPLARS:
                 self._exemplars.popitem(last=False)
         self._exemplars.move_to_end(candidate)
-        return found
+        try:
+            return await asyncio.shield(loading)
+        except Exception:
+            self._exemplars.pop(candidate, None)
+            raise
+
+    async def _load_exemplar(self, candidate: CandidateId, spec: TaskSpec) -> Exemplar:
+        view = await self._texts.candidate(candidate)
+        text = await self._texts.text(candidate, "source")
+        if text is None:
+            raise NotFound(f"the source of {candidate} is missing")
+        return _exemplar(view, text, spec)
 
 
 def _render(request: PromptRequest, kernel: KernelFile) -> _Prepared:

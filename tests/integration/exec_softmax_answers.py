@@ -176,7 +176,7 @@ def tree() -> list[Reply]:
                 ],
                 "incorrect",
                 repair(
-                    "The bound left the last column out of sum and output. All columns are needed; threads share the rows.",
+                    "The bound left the last column out. All columns are needed; threads share the rows.",
                     fused(DYNAMIC),
                     *_second("mended_row"),
                 ),
@@ -203,7 +203,7 @@ def tree() -> list[Reply]:
             ),
         ),
         rewrite(
-            "All threads should start on their rows at the same moment to share the cache. A barrier of our own does that.",
+            "All threads should start on their rows at once to share the cache. A barrier of our own does that.",
             HANGING,
             "timeout",
             repair(
@@ -228,7 +228,8 @@ def tree() -> list[Reply]:
             [
                 (
                     "            sum += std::exp(x[i * cols + j] - largest);\n",
-                    "            y[i * cols + j] = std::exp(x[i * cols + j] - largest);\n            sum += y[i * cols + j];\n",
+                    "            y[i * cols + j] = std::exp(x[i * cols + j] - largest);\n"
+                    "            sum += y[i * cols + j];\n",
                 ),
                 (
                     "            y[i * cols + j] = std::exp(x[i * cols + j] - largest) / static_cast<float>(sum);\n",

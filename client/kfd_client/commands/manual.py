@@ -72,7 +72,7 @@ def _read(file: str) -> str:
     try:
         with click.open_file(file, "rb") as opened:
             data = opened.read(_MAX_ANSWER + 1)
-        text = data.decode()
+        text: str = data.decode()
     except OSError as error:
         raise Failure(f"cannot read {file}: {error.strerror}", code=Exit.USAGE, mend="Check the path.") from None
     except UnicodeDecodeError:

@@ -20,6 +20,7 @@ from kfd.base.work import (
     VerdictCode,
 )
 from kfd.tasks import load
+from kfd.tasks.signature import c_signature
 from kfd.tasks.spec import TaskSpec
 from kfd_worker.launcher.job import Job, boxed, limit_verdict
 from kfd_worker.launcher.places import place
@@ -28,7 +29,6 @@ from kfd_worker.sandbox.output import readable
 from kfd_worker.sandbox.runner import Sandbox
 from kfd_worker.toolchains.elf import ElfError, exported_symbols
 from kfd_worker.toolchains.port import SOURCE, Refused, Toolchain
-from kfd_worker.toolchains.signature import signature
 
 __all__ = ["build"]
 
@@ -114,5 +114,5 @@ def _unusable(library: bytes, task: TaskSpec) -> str:
     except ElfError as error:
         return f"the compiler's output is no library: {error}"
     if task.entry not in symbols:
-        return f"the kernel does not define {task.entry}; it must define: {signature(task)}"
+        return f"the kernel does not define {task.entry}; it must define: {c_signature(task)}"
     return ""

@@ -62,7 +62,7 @@ class LauncherClient:
             raise LauncherError(f"the state folder {config.state_dir} cannot be used: {error}") from error
         ours, theirs = socket.socketpair()
         try:
-            process = subprocess.Popen(
+            process = subprocess.Popen(  # noqa: ASYNC220 - a few milliseconds, once
                 [sys.executable, "-m", "kfd_worker.launcher", str(theirs.fileno())],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
