@@ -24,7 +24,7 @@ class Exit(IntEnum):
     INTERRUPTED = 130
 
 
-class Failure(Exception):  # noqa: N818 - a command's end, not a fault of the program
+class Failure(Exception):
     """A command cannot go on: what happened, what to type next, and the exit code."""
 
     def __init__(self, text: str, *, code: Exit, mend: str = "", file: str = "", line: int = 0) -> None:

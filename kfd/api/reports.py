@@ -38,13 +38,9 @@ _COMPARISONS = 64
 _SAMPLES = 1_000
 _SPEEDUPS = 16
 
-_VERDICTS: dict[VerdictCode, int] = {
-    code: getattr(common_pb2, f"VERDICT_CODE_{code.name}") for code in VerdictCode
-}
+_VERDICTS: dict[VerdictCode, int] = {code: getattr(common_pb2, f"VERDICT_CODE_{code.name}") for code in VerdictCode}
 _VERDICTS_BACK: dict[int, VerdictCode] = {number: code for code, number in _VERDICTS.items()}
-_INCIDENTS: dict[IncidentCode, int] = {
-    code: getattr(common_pb2, f"INCIDENT_CODE_{code.name}") for code in IncidentCode
-}
+_INCIDENTS: dict[IncidentCode, int] = {code: getattr(common_pb2, f"INCIDENT_CODE_{code.name}") for code in IncidentCode}
 _INCIDENTS_BACK: dict[int, IncidentCode] = {number: code for code, number in _INCIDENTS.items()}
 
 
@@ -189,9 +185,7 @@ def _run_result_to_pb(result: RunResult) -> worker_pb2.RunResult:
 def _run_result(message: worker_pb2.RunResult) -> RunResult:
     return RunResult(
         cases=tuple(_case(item) for item in count(message.cases, "cases", _CASES)),
-        comparisons=tuple(
-            _comparison(item) for item in count(message.comparisons, "comparisons", _COMPARISONS)
-        ),
+        comparisons=tuple(_comparison(item) for item in count(message.comparisons, "comparisons", _COMPARISONS)),
         speedups=tuple(_speedup(item) for item in count(message.speedups, "speedups", _SPEEDUPS)),
         ran=maybe_digest_from_pb(message, "ran"),
     )
@@ -212,9 +206,7 @@ def _case(item: worker_pb2.CaseResult) -> CaseResult:
 
 def _comparison(item: worker_pb2.Comparison) -> Comparison:
     if len(item.candidate_ns) != len(item.baseline_ns):
-        raise BadInput(
-            f"{len(item.candidate_ns)} times of the candidate, {len(item.baseline_ns)} of its baseline"
-        )
+        raise BadInput(f"{len(item.candidate_ns)} times of the candidate, {len(item.baseline_ns)} of its baseline")
     count(item.candidate_ns, "samples", _SAMPLES)
     return Comparison(
         case=text(item.name, "a case's name", NAME),
@@ -227,9 +219,7 @@ def _comparison(item: worker_pb2.Comparison) -> Comparison:
 def _speedup(item: worker_pb2.Speedup) -> Speedup:
     low, value, high = (finite(number, "a speedup") for number in (item.low, item.value, item.high))
     if not 0 < low <= value <= high or not finite(item.worst_value, "a speedup") > 0:
-        raise BadInput(
-            f"a speedup of {value!r} with the interval [{low!r}, {high!r}], worst {item.worst_value!r}"
-        )
+        raise BadInput(f"a speedup of {value!r} with the interval [{low!r}, {high!r}], worst {item.worst_value!r}")
     return Speedup(
         baseline=text(item.baseline, "a baseline's name", NAME),
         value=value,
@@ -264,8 +254,7 @@ def bound_report(report: Report) -> Report:
         detail = replace(
             detail,
             cases=tuple(
-                replace(item, case=item.case[:NAME], detail=item.detail[:_DETAIL])
-                for item in detail.cases[:_CASES]
+                replace(item, case=item.case[:NAME], detail=item.detail[:_DETAIL]) for item in detail.cases[:_CASES]
             ),
             comparisons=tuple(
                 replace(

@@ -87,7 +87,7 @@ def serve(
 @click.option("--accept-unsandboxed", is_flag=True, help="Run kernels without a sandbox; they can harm this machine.")
 def demo(task: Path, folder: Path, least_gain: float, accept_unsandboxed: bool) -> None:
     """Run one campaign on TASK with its recorded answers, daemon and agent included."""
-    from kfd.daemon.demo import run_demo  # noqa: PLC0415 - --help stays quick
+    from kfd.daemon.demo import run_demo
 
     sys.exit(run_demo(task, folder, least_gain, accept_unsandboxed=accept_unsandboxed))
 

@@ -155,7 +155,8 @@ def load_config(path: Path | None) -> Config:
         config = Config.model_validate(data)
         config.campaign.search.policy()
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
+        # A misspelt key explains a missing one, so it is named first.
+        first = min(error.errors(include_url=False), key=lambda one: one["type"] != "extra_forbidden")
         key = ".".join(str(part) for part in first["loc"])
         if first["type"] == "extra_forbidden":
             raise BadInput(f"unknown key {key}", file=str(path), mend=_suggest(first["loc"])) from error

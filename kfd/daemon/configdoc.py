@@ -55,7 +55,8 @@ def _model_of(annotation: Any) -> tuple[type[BaseModel] | None, bool]:
 
 def _row(key: str, field: FieldInfo) -> str:
     default = "required" if field.is_required() else f"`{_shown(field.get_default(call_default_factory=True))}`"
-    return f"| `{key}` | {_type(field.annotation)} | {default} | {field.description or ''} |"
+    meaning = " ".join((field.description or "").replace("``", "`").split())
+    return f"| `{key}` | {_type(field.annotation)} | {default} | {meaning} |"
 
 
 def _shown(value: Any) -> str:

@@ -16,13 +16,14 @@ _OWN_PARAMETERS = ("model", "messages", "stream", "stream_options", "max_tokens"
 class ModelConfig(BaseModel):
     """One model behind one endpoint. What is not set is not sent: absent is not null (peer faults, F14)."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
+    model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=(), use_attribute_docstrings=True)
 
     name: _Name
     """What people and records call it."""
     model: str = ""
     """What the provider calls it; empty means the same."""
     base_url: str = Field(pattern=r"^https?://")
+    """Address of an OpenAI-compatible endpoint, up to and with ``/v1``."""
     weight: float = Field(default=1.0, ge=0, le=1e6)
     """Share of the asks that name no model; 0 only for asks that name it."""
     key_file: Path | None = None
@@ -30,17 +31,23 @@ class ModelConfig(BaseModel):
     key_env: str | None = None
     """Name of the environment variable that holds the key."""
     max_tokens: int = Field(default=32_768, ge=16, le=10_000_000)
+    """Longest answer, hidden reasoning included."""
     max_tokens_name: Literal["max_tokens", "max_completion_tokens", "none"] = "max_tokens"
     """Parameter that carries the limit; reasoning models want ``max_completion_tokens``."""
     temperature: float | None = Field(default=None, ge=0, le=2)
+    """Sampling temperature, for models that take one."""
     top_p: float | None = Field(default=None, gt=0, le=1)
+    """Nucleus sampling, for models that take it."""
     seed: int | None = None
+    """Seed, for models that take one."""
     reasoning_effort: str | None = None
+    """The provider's word for how long a reasoning model thinks."""
     extra: dict[str, Any] = Field(default_factory=dict)
     """Further members of the request's body, as the provider documents them."""
     concurrency: int = Field(default=8, ge=1, le=1000)
     """Calls in flight at once."""
     stream: bool = True
+    """Whether answers come in pieces; without it silence cannot be told from thinking."""
 
     @model_validator(mode="after")
     def _check(self) -> ModelConfig:
@@ -60,19 +67,23 @@ class ModelConfig(BaseModel):
 class LlmConfig(BaseModel):
     """All models and the limits of one logical call. Times are seconds."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
     models: tuple[ModelConfig, ...] = ()
+    """The models; without any the generator ``openai`` is not offered."""
     deadline_s: float = Field(default=900, gt=0, le=86_400)
     """One logical call, waiting for a free place and our retries included."""
     connect_s: float = Field(default=10, gt=0, le=600)
+    """Longest wait for a connection."""
     idle_s: float = Field(default=120, gt=0, le=3600)
     """Longest silence: before the headers and between two pieces; a server's keep-alive counts as a sign of
     life."""
     max_attempts: int = Field(default=6, ge=1, le=100)
+    """Attempts of one logical call."""
     backoff_s: float = Field(default=1.0, gt=0, le=600)
     """First back-off; doubles with every attempt."""
     backoff_cap_s: float = Field(default=60, gt=0, le=3600)
+    """Longest back-off."""
     retry_after_cap_s: float = Field(default=3600, gt=0, le=86_400)
     """Longest Retry-After that is believed."""
 

@@ -59,7 +59,7 @@ class Miss:
     text: str
 
 
-class ProviderFault(Exception):  # noqa: N818 - the vocabulary's word (engineering notes, section 4)
+class ProviderFault(Exception):
     """The provider failed after all allowed attempts.
 
     ``kind``: rate_limit, overload, money, credentials, bad_request, stall, connection, too_long, other.

@@ -58,7 +58,7 @@ _STATEMENTS: dict[str, str] = {
 }
 
 
-class StoreStalled(Exception):  # noqa: N818 - a state of the disk, not a fault of ours
+class StoreStalled(Exception):
     """The batch was rolled back because the disk is full, failing or locked; writing it again may succeed."""
 
 

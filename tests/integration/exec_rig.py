@@ -7,6 +7,7 @@ import contextlib
 import os
 import secrets
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -166,21 +167,10 @@ def below(pid: int) -> set[int]:
     return found
 
 
-def marked(mark: str) -> list[int]:
-    """Processes of this machine that have a mark in their command line."""
-    found = []
-    for entry in os.listdir("/proc"):
-        if entry.isdigit():
-            with contextlib.suppress(OSError):
-                if mark.encode() in Path(f"/proc/{entry}/cmdline").read_bytes():
-                    found.append(int(entry))
-    return found
-
-
-async def until(condition: object, seconds: float = 1.0) -> bool:
+async def until(condition: Callable[[], bool], seconds: float = 1.0) -> bool:
     """Whether a condition comes to hold within some seconds."""
     deadline = time.monotonic() + seconds
-    while not condition():  # type: ignore[operator]
+    while not condition():
         if time.monotonic() > deadline:
             return False
         await asyncio.sleep(0.01)

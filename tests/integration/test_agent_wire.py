@@ -73,7 +73,7 @@ def run_of(artifact: Digest) -> Job:
 async def until_true(holds: Callable[[], bool], seconds: float = 10.0) -> None:
     """Wait for something that happens in another process or says nothing when it does."""
     async with asyncio.timeout(seconds):
-        while not holds():
+        while not holds():  # noqa: ASYNC110
             await asyncio.sleep(0.02)
 
 
@@ -138,12 +138,13 @@ class Rig:
         result: tuple[Job, Report] = self.reactor.settled[job.id]
         return result
 
-    async def running(self, job: Job) -> None:
-        """Until an agent has reported the job running."""
+    async def running(self, job: Job, stage: str = "") -> None:
+        """Until an agent has reported the job running (in a stage)."""
 
         def seen() -> bool:
             workers = self.reactor.fleet.workers(0)
-            return any(slot[2] == job.id and slot[1] == "running" for worker in workers for slot in worker.slots)
+            slots = [slot for worker in workers for slot in worker.slots]
+            return any(slot[2] == job.id and slot[1] == "running" and slot[5].startswith(stage) for slot in slots)
 
         await self.reactor.until(seen)
 
@@ -286,7 +287,7 @@ class TestDeaths:
         await rig.agent("w1")
         job = build("c1-1.build", "verdict=ok build_ms=1500")
         rig.reactor.add([job])
-        await rig.running(job)
+        await rig.running(job, "build")
         port = rig.server.port
         await kill_server(rig.server)
         await rig.replace_server(port=port)
@@ -296,9 +297,9 @@ class TestDeaths:
 
     async def test_work_finished_while_nobody_listened_survives_the_agents_death_too(self, rig: Rig) -> None:
         process = rig.process("w1")
-        job = build("c1-1.build", "verdict=compile_error build_ms=600")
+        job = build("c1-1.build", "verdict=compile_error build_ms=1200")
         rig.reactor.add([job])
-        await rig.running(job)
+        await rig.running(job, "build")
         port = rig.server.port
         await kill_server(rig.server)
         outbox = rig.folder / "w1" / "outbox"

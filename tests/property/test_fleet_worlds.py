@@ -65,7 +65,7 @@ KILL = 4 * SECOND
 """How long a box takes to die: less than the guard."""
 
 
-class Broken(AssertionError):  # noqa: N818
+class Broken(AssertionError):
     """An invariant of the protocol does not hold."""
 
 

@@ -38,7 +38,18 @@ from kfd.core.fleet.model import (
     StopDirective,
     SyncStatus,
 )
-from kfd.testing.fleetkit import OK, RUN_DETAIL, RUN_OK, Peer, build_job, incident, registration, run_job, stopped, verdict
+from kfd.testing.fleetkit import (
+    OK,
+    RUN_DETAIL,
+    RUN_OK,
+    Peer,
+    build_job,
+    incident,
+    registration,
+    run_job,
+    stopped,
+    verdict,
+)
 
 BOOT = b"boot-one"
 

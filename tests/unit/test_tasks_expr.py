@@ -1,6 +1,6 @@
 """Shape expressions: Python's integer arithmetic, and nothing else."""
 
-# ruff: noqa: E501 - tables of expressions
+
 
 from __future__ import annotations
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import secrets
+import shutil
 import time
 from collections.abc import Coroutine, Iterable
 from dataclasses import dataclass, field
@@ -43,6 +45,7 @@ from kfd_worker.executors.port import Executor
 from kfd_worker.files import machine_id
 from kfd_worker.jobs import JobRunner, StopOrder
 from kfd_worker.launcher.config import LauncherFacts
+from kfd_worker.notify import Notifier
 from kfd_worker.outbox import Outbox
 from kfd_worker.slots import slots_of
 from kfd_worker.transport import CallFailed, SlotFacts, Token, Transport, open_channel
@@ -51,6 +54,14 @@ __all__ = ["Agent"]
 
 _AFTER_GRACE_SECONDS = 5.0
 """For stopped jobs to be reported once the grace is over."""
+_LOOK_SECONDS = 5.0
+"""How often the agent looks at itself."""
+_FLOOR_BYTES = 256 << 20
+"""Free space below which no job is taken."""
+_USEFUL_SECONDS = 90.0
+"""How long the daemon may be silent before the watchdog is left to bite."""
+_RETRUST_SECONDS = (60.0, 300.0, 1800.0, 3600.0)
+"""How long a slot that was set aside rests before the agent offers it again."""
 
 
 @dataclass(slots=True)
@@ -86,6 +97,11 @@ class Agent:
         self._over: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._draining = False
         self._last_complaint = ""
+        self._disk = ""
+        """Why no job is taken although slots are free: the disk."""
+        self._heard = time.monotonic()
+        self._retrusts = 0
+        self._retrusting = False
 
     # ---- life -----------------------------------------------------------------------------------------
 
@@ -103,6 +119,7 @@ class Agent:
         try:
             self._session_does(self._session.need(_now()))
             self._spawn(self._keep_time())
+            self._spawn(self._look_after())
             return await self._over
         finally:
             for task in self._tasks:
@@ -159,6 +176,18 @@ class Agent:
             for slot in self._slots.values():
                 self._slot_does(slot, slot.machine.ticked(_now()))
 
+    async def _look_after(self) -> None:
+        """Look at the disk, and tell systemd that we are useful: heard lately, or known to be waiting."""
+        notifier = Notifier(os.environ)
+        notifier.say("READY=1")
+        while True:
+            free = shutil.disk_usage(self._config.state).free
+            self._disk = "the worker's disk is full" if free < _FLOOR_BYTES else ""
+            self._say_readiness()
+            if notifier.watchdog_seconds and time.monotonic() - self._heard < _USEFUL_SECONDS:
+                notifier.say("WATCHDOG=1")
+            await asyncio.sleep(min(_LOOK_SECONDS, (notifier.watchdog_seconds or 60.0) / 3))
+
     # ---- what the session machine wants -----------------------------------------------------------------
 
     def _session_does(self, outputs: Iterable[SessionOutput]) -> None:
@@ -183,6 +212,7 @@ class Agent:
         except (CallFailed, CallerError) as error:
             self._complain("register.failed", str(error))
             if isinstance(error, CallFailed) and error.down:
+                self._heard = time.monotonic()
                 for slot in self._slots.values():
                     slot.machine.peer_down()
             self._session_does(self._session.register_failed(random.random(), _now()))
@@ -200,6 +230,7 @@ class Agent:
     def _opened(self, opened: Opened) -> None:
         self._log.info("session.opened", session=opened.answer.session)
         self._last_complaint = ""
+        self._heard = time.monotonic()
         for slot in self._slots.values():
             machine = slot.machine
             self._slot_does(slot, machine.opened(opened.answer.policy, opened.sent, _now()))
@@ -255,13 +286,19 @@ class Agent:
             answer, notices = await self._transport.sync(slot.facts.name, send)
         except CallFailed as error:
             self._complain("sync.failed", str(error))
+            if error.down:
+                self._heard = time.monotonic()
             outputs = machine.call_failed(send.seq, random.random(), _now(), down=error.down)
         except CallerError as error:
             self._complain("sync.unreadable", str(error))
             outputs = machine.call_failed(send.seq, random.random(), _now(), down=False)
         else:
+            self._heard = time.monotonic()
             for kind, text in notices:
                 self._complain(f"notice.{kind}", text)
+                if kind == "set_aside" and not self._retrusting:
+                    self._retrusting = True
+                    self._spawn(self._retrust())
             outputs = machine.answered(send.seq, answer, _now())
         self._slot_does(slot, outputs)
 
@@ -273,8 +310,9 @@ class Agent:
             self._quieten(name, slot.facts.kind is SlotKind.RUN and stage is Stage.BENCHMARK)
 
         began = _now()
+        place = slot.facts.device or name  # the launcher knows devices by their own ids
         try:
-            report = await self._jobs.run(start.lease, name, start.spec, slot.order, on_stage)
+            report = await self._jobs.run(start.lease, place, start.spec, slot.order, on_stage)
         finally:
             self._quieten(name, benchmarking=False)
         self._log.debug("slot.done", slot=name, lease=str(start.lease), took=seconds_text(_now() - began))
@@ -288,10 +326,21 @@ class Agent:
             self._benchmarks.add(name)
         else:
             self._benchmarks.discard(name)
-        reason = "quiet" if self._benchmarks else ""
+        self._say_readiness()
+
+    def _say_readiness(self) -> None:
         for slot in self._slots.values():
-            if slot.facts.kind is SlotKind.BUILD:
-                self._slot_does(slot, slot.machine.set_not_ready(reason, _now()))
+            quiet = "quiet" if self._benchmarks and slot.facts.kind is SlotKind.BUILD else ""
+            self._slot_does(slot, slot.machine.set_not_ready(self._disk or quiet, _now()))
+
+    async def _retrust(self) -> None:
+        """Offer a slot that was set aside again after a rest, each time a longer one: most faults pass, and a
+        machine that stays broken costs three incidents an hour."""
+        rest = _RETRUST_SECONDS[min(self._retrusts, len(_RETRUST_SECONDS) - 1)]
+        self._retrusts += 1
+        await asyncio.sleep(rest)
+        self._retrusting = False
+        self._session_does(self._session.need(_now()))
 
     async def _save(self, slot: _Slot, save: SaveReport) -> None:
         try:

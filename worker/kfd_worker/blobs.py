@@ -29,7 +29,7 @@ _CALL_SECONDS = 20.0
 _SLOWEST_BYTES_PER_SECOND = 256 << 10
 
 
-class BlobMissing(Exception):  # noqa: N818 - an outcome, turned into an incident
+class BlobMissing(Exception):
     """The daemon does not have a blob, or what it has is not what its name says."""
 
     def __init__(self, digest: Digest, text: str) -> None:

@@ -62,7 +62,7 @@ class StopOrder:
         await self._given.wait()
 
 
-class _Ordered(Exception):  # noqa: N818 - control flow inside this module
+class _Ordered(Exception):
     """The stop order came while nothing but a transfer was under way."""
 
 

@@ -56,7 +56,7 @@ _SYNCED = {
 }
 
 
-class CallFailed(Exception):  # noqa: N818 - an outcome of a call, not an error of the program
+class CallFailed(Exception):
     """A call was not answered. ``down``: there is no process at the other end; ``refused``: it was answered with a
     refusal that trying again does not mend by itself."""
 

@@ -7,7 +7,7 @@ from kfd.base.work import VerdictCode
 __all__ = ["BaselineFault", "CandidateFault", "ReferenceFault", "SideLost"]
 
 
-class CandidateFault(Exception):  # noqa: N818 - an outcome, named for what it is
+class CandidateFault(Exception):
     """The candidate did something that is a verdict."""
 
     def __init__(self, code: VerdictCode, text: str) -> None:
@@ -15,7 +15,7 @@ class CandidateFault(Exception):  # noqa: N818 - an outcome, named for what it i
         self.code = code
 
 
-class SideLost(Exception):  # noqa: N818 - an outcome, named for what it is
+class SideLost(Exception):
     """A box hung up. Why is for the launcher to say, which sees the box's end."""
 
     def __init__(self, side: str, phase: str) -> None:
@@ -24,9 +24,9 @@ class SideLost(Exception):  # noqa: N818 - an outcome, named for what it is
         self.phase = phase
 
 
-class BaselineFault(Exception):  # noqa: N818 - an outcome, named for what it is
+class BaselineFault(Exception):
     """The initial kernel did not do its part: an incident, never the candidate's verdict."""
 
 
-class ReferenceFault(Exception):  # noqa: N818 - an outcome, named for what it is
+class ReferenceFault(Exception):
     """The task's own code failed or gave something it should not: an incident, never a verdict."""

@@ -31,7 +31,7 @@ _BOOT = (
 )
 
 
-class JudgeDied(Exception):  # noqa: N818 - an outcome, named for what it is
+class JudgeDied(Exception):
     """The judge ended or went silent; the text says what is known."""
 
 

@@ -35,7 +35,7 @@ _PACKAGES = ("torch", "yaml")
 _SYSTEM = ("/usr/", "/lib/", "/bin/")
 
 
-class MissingInput(Exception):  # noqa: N818 - an outcome, named for what it is
+class MissingInput(Exception):
     """An input is not there or is not what its name says."""
 
     def __init__(self, digest: Digest, text: str) -> None:
@@ -43,7 +43,7 @@ class MissingInput(Exception):  # noqa: N818 - an outcome, named for what it is
         self.digest = digest
 
 
-class MissingPackage(Exception):  # noqa: N818 - an outcome, named for what it is
+class MissingPackage(Exception):
     """Something that the judge needs is not installed."""
 
 

@@ -17,7 +17,7 @@ SOURCE = "/job/source"
 """Folder in a build box that holds the kernel file under its own path."""
 
 
-class Refused(Exception):  # noqa: N818 - an outcome, named for what it is
+class Refused(Exception):
     """The build asks for something that this toolchain never does (a flag outside the allow-list)."""
 
 
