@@ -86,7 +86,7 @@ class Context:
         """A stranger's text: to the letter into a pipe or file, made plain on a terminal."""
         if sys.stdout.isatty():
             text = plain(text)
-        stream: Any = click.get_binary_stream("stdout")
+        stream: BinaryIO = click.get_binary_stream("stdout")
         stream.write(text.encode("utf-8", "replace"))
         stream.flush()
 

@@ -136,6 +136,9 @@ async def nobody_can_be_reached(sandbox: Sandbox) -> None:
     ended = await sandbox.run(shell(f"kill -0 {os.getpid()}; kill -9 -1; kill -9 1"))
     ended = await sandbox.run(shell("mount -t tmpfs x /scratch || exit 9"))
     assert ended.code, "mounting is possible"
+    for space in ("--user", "--user --map-root-user --mount", "--mount", "--pid"):
+        ended = await sandbox.run(shell(f"unshare {space} /bin/true"))
+        assert ended.code, f"unshare {space} is possible: {ended.log!r}"
 
 
 async def mounts_and_descriptors_are_what_was_named(sandbox: Sandbox, folder: Path) -> None:

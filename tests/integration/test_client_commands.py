@@ -97,12 +97,21 @@ class Daemon(
             control_pb2.Speed(baseline="reference", value=2.0, low=1.9, high=2.1, rounds=8)
         )
 
+    def GetServerInfo(self, request: Any, context: Any) -> Any:
+        raise NotImplementedError
+
+    def ListCandidates(self, request: Any, context: Any) -> Any:
+        raise NotImplementedError
+
+    def Read(self, request: Any, context: Any) -> Any:
+        raise NotImplementedError
+
     def FindMissing(self, request: Any, context: Any) -> Any:
         self.note("FindMissing", request, context)
         return blob_pb2.FindMissingResponse(missing=[d for d in request.digests if not self.complete(d)])
 
     def complete(self, digest: Any) -> bool:
-        return len(self.blobs.get(digest.hash, b"")) == digest.size
+        return bool(len(self.blobs.get(digest.hash, b"")) == digest.size)
 
     def QueryWrite(self, request: Any, context: Any) -> Any:
         self.note("QueryWrite", request, context)
@@ -544,7 +553,8 @@ def test_validate_lists_every_problem_and_needs_no_daemon(task: Path, state: Pat
     assert "kernel.cpp:1: [EVOLVE_END] without" in out
     assert "3 problems" in err
     told = json.loads(run(capsys, "--json", "validate", task)[1])
-    assert [(problem["file"], problem["line"]) for problem in told["problems"]][0] == ("config.yaml", 1)
+    first = told["problems"][0]
+    assert (first["file"], first["line"]) == ("config.yaml", 1)
 
 
 def python(code: str) -> subprocess.CompletedProcess[str]:

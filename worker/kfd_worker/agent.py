@@ -181,8 +181,11 @@ class Agent:
         notifier = Notifier(os.environ)
         notifier.say("READY=1")
         while True:
-            free = shutil.disk_usage(self._config.state).free
-            self._disk = "the worker's disk is full" if free < _FLOOR_BYTES else ""
+            try:
+                free = shutil.disk_usage(self._config.state).free
+                self._disk = "the worker's disk is full" if free < _FLOOR_BYTES else ""
+            except OSError as error:
+                self._disk = f"the worker's state folder is gone: {error.strerror}"
             self._say_readiness()
             if notifier.watchdog_seconds and time.monotonic() - self._heard < _USEFUL_SECONDS:
                 notifier.say("WATCHDOG=1")

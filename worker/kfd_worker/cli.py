@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 import click
 import structlog
+from structlog.tracebacks import ExceptionDictTransformer as _Traces
 
 from kfd.base.failure import CallerError, KfdError
 from kfd.base.version import VERSION
@@ -149,7 +150,7 @@ def _watch_stdin(agent: Any) -> None:
 
 
 def _set_up_logging(log_format: str) -> None:
-    """Structured lines on standard error."""
+    """Structured lines on standard error. Tracebacks come without local variables: those may hold the token."""
     console = log_format == "console" or (log_format == "auto" and sys.stderr.isatty())
     shared: list[Any] = [
         structlog.contextvars.merge_contextvars,
@@ -157,9 +158,9 @@ def _set_up_logging(log_format: str) -> None:
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
     last: list[Any] = (
-        [structlog.dev.ConsoleRenderer()]
+        [structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)]
         if console
-        else [structlog.processors.dict_tracebacks, structlog.processors.JSONRenderer()]
+        else [structlog.processors.ExceptionRenderer(_Traces(show_locals=False)), structlog.processors.JSONRenderer()]
     )
     structlog.configure(
         processors=[*shared, *last],

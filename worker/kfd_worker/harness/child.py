@@ -27,7 +27,7 @@ CALL = struct.Struct("<cxHIQ")
 """b"C", count, map number, nonce; then count u16 set numbers."""
 
 MAGIC = b"kfd1"
-READY, LOADED, MAPPED, DONE, FAILED, PONG = range(1, 7)
+READY, LOADED, MAPPED, DONE, FAILED = range(1, 6)
 MAX_ORDER = 1 << 20
 PAGE = 4096
 
@@ -91,9 +91,7 @@ class Child:
 
     def _obey(self, order: dict[str, object], fds: list[int]) -> None:
         nonce = int(str(order["nonce"]))
-        if order["do"] == "ping":
-            self.answer(PONG, nonce)
-        elif order["do"] == "load":
+        if order["do"] == "load":
             library = ctypes.CDLL(str(order["path"]), mode=os.RTLD_NOW | os.RTLD_LOCAL)
             self._function = library[str(order["entry"])]
             self._function.restype = ctypes.c_int
@@ -137,14 +135,15 @@ class Child:
 
     def _call(self, data: bytes) -> None:
         _, count, number, nonce = CALL.unpack_from(data)
-        sets, function = self._sets[number], self._function
-        if function is None:
+        # An order for no call at all is how the judge learns what the way here and back costs.
+        sets, function = self._sets.get(number, []), self._function
+        if function is None and count:
             raise RuntimeError("nothing is loaded")
         picked = [sets[index] for index in struct.unpack_from(f"<{count}H", data, CALL.size)]
         began = time.perf_counter_ns()
         status = 0
         for arguments in picked:
-            status = function(*arguments)
+            status = function(*arguments)  # type: ignore[misc]
             if status:
                 break
         self.answer(DONE, nonce, status, time.perf_counter_ns() - began)

@@ -27,6 +27,9 @@ _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"
 
 _JOIN = 'while [ "$1" != -- ]; do echo $$ >"$1" || exit 125; shift; done; shift; exec "$@"'
 
+# The box's own user namespace is its last: a nested one would give its user capabilities to try the kernel with.
+_LAST_NAMESPACE = 'echo 0 >/proc/sys/user/max_user_namespaces; exec "$@"'
+
 _START = 'echo started >&0; exec "$@" </dev/null'
 
 # PID 1 of a box made by unshare. It stays the host's root (or the namespace's), so that the box's user can
@@ -153,8 +156,12 @@ def _inner(box: Box, backend: Backend, tools: Tools) -> list[str]:
         user = str(box.uid)
         chain += [tools.setpriv, "--reuid", user, "--regid", user, "--clear-groups", *drop, "--"]
         if tools.user_namespace:
-            chain += [tools.unshare, "--user", "--map-current-user", "--"]
+            chain += [tools.unshare, "--user", "--map-current-user", "--keep-caps", "--"]
+            chain += ["/bin/sh", "-c", _LAST_NAMESPACE, "kfd-last"]
+            chain += [tools.setpriv, "--ambient-caps=-all", *drop, "--"]
     elif backend is Backend.UNSHARE:
+        if tools.proc:
+            chain += ["/bin/sh", "-c", _LAST_NAMESPACE, "kfd-last"]
         chain += [tools.setpriv, *drop, "--"]
     if box.cpus and tools.taskset:
         chain += [tools.taskset, "--cpu-list", ",".join(map(str, box.cpus))]

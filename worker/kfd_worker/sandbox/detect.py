@@ -40,6 +40,7 @@ while read -r key value; do
     NoNewPrivs:) [ "$value" = 1 ] || { echo "privileges can be gained"; exit 6; };;
   esac
 done </proc/self/status
+! unshare --user /bin/true 2>/dev/null || { echo "user namespaces can be nested"; exit 9; }
 while read -r name rest; do
   case "$name" in lo:*|Inter*|face*) ;; *) echo "the network is there: $name"; exit 7;; esac
 done </proc/net/dev
