@@ -4,6 +4,7 @@ quick."""
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ import click
 from kfd.base.plain import plain
 from kfd.base.version import VERSION
 from kfd_client.exits import Exit, Failure
+from kfd_client.interrupt import watching
 
 __all__ = ["Context", "cli", "main"]
 
@@ -45,7 +47,6 @@ class Context:
     address: str = ""
     token_file: str = ""
     timeout_s: float = 30.0
-    color: bool = True
     closers: list[Callable[[], None]] = field(default_factory=list)
 
     def session(self) -> Any:
@@ -62,12 +63,12 @@ class Context:
             closer()
 
     def say(self, text: str) -> None:
-        """Text that a renderer made plain, to standard output."""
-        click.echo(text, nl=not text.endswith("\n"))
+        """Text to standard output; made plain here too, so that no command can forget it."""
+        click.echo(plain(text), nl=not text.endswith("\n"))
 
     def note(self, text: str) -> None:
         """Text beside the result, to standard error."""
-        click.echo(text, err=True, nl=not text.endswith("\n"))
+        click.echo(plain(text), err=True, nl=not text.endswith("\n"))
 
     def data(self, value: Any) -> None:
         """A message or a mapping as one line of JSON."""
@@ -86,9 +87,9 @@ class Context:
         """A stranger's text: to the letter into a pipe or file, made plain on a terminal."""
         if sys.stdout.isatty():
             text = plain(text)
-        stream: BinaryIO = click.get_binary_stream("stdout")
-        stream.write(text.encode("utf-8", "replace"))
-        stream.flush()
+        sys.stdout.flush()
+        sys.stdout.buffer.write(text.encode("utf-8", "replace"))
+        sys.stdout.buffer.flush()
 
 
 class _Lazy(click.Group):
@@ -136,12 +137,14 @@ def cli(ctx: click.Context, as_json: bool, address: str, token_file: str, timeou
     6 wrong state, 7 budget or quota, 8 still running, 9 finished with nothing better than the
     baseline, 10 incident (try again), 130 interrupted (the campaign goes on).
     """
-    context = Context(as_json, address, token_file, timeout, color=not no_color)
+    context = Context(as_json, address, token_file, timeout)
+    if no_color:
+        ctx.color = False
     ctx.obj = context
     ctx.call_on_close(context.close)
 
 
-def _report(failure: Failure, as_json: bool) -> None:
+def _report(failure: Failure, as_json: bool, color: bool | None) -> None:
     where = f"{failure.file}:{failure.line}: " if failure.file and failure.line else ""
     where = where or (f"{failure.file}: " if failure.file else "")
     text = failure.text if failure.text.startswith(where) else f"{where}{failure.text}"
@@ -151,7 +154,7 @@ def _report(failure: Failure, as_json: bool) -> None:
         told = {"error": text, "next": failure.mend, "file": failure.file, "line": failure.line}
         click.echo(json_line({**told, "exit": int(failure.code)}), err=True)
         return
-    click.echo(plain(f"kfd-client: {text}"), err=True)
+    click.secho(plain(f"kfd-client: {text}"), err=True, fg="red", color=color)
     if failure.mend:
         click.echo(plain(f"next: {failure.mend}"), err=True)
 
@@ -160,7 +163,8 @@ def main(arguments: list[str] | None = None) -> int:
     """Run one command and give its exit code."""
     given = sys.argv[1:] if arguments is None else arguments
     try:
-        result = cli.main(given, prog_name="kfd-client", standalone_mode=False)
+        with watching():
+            result = cli.main(given, prog_name="kfd-client", standalone_mode=False)
         return int(result) if isinstance(result, int) else int(Exit.DONE)
     except click.exceptions.Exit as error:
         return error.exit_code
@@ -168,7 +172,8 @@ def main(arguments: list[str] | None = None) -> int:
         error.show()
         return error.exit_code
     except Failure as failure:
-        _report(failure, "--json" in given)
+        # None lets click decide by the terminal.
+        _report(failure, "--json" in given, False if "--no-color" in given or os.environ.get("NO_COLOR") else None)
         return int(failure.code)
     except (click.Abort, KeyboardInterrupt):
         click.echo("interrupted", err=True)

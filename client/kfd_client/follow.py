@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import queue
 import shutil
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
-from typing import TextIO
+from contextlib import suppress
+from typing import Any, TextIO
 
 import grpc
 
 from kfd.api.v1 import control_pb2
 from kfd_client import render
 from kfd_client.exits import Exit, Failure
+from kfd_client.interrupt import check
 from kfd_client.session import Session, failure_of, is_lost, is_timeout
 
 __all__ = ["Line", "events", "follow", "outcome"]
@@ -22,6 +26,9 @@ _STREAM_S = 60.0
 _PATIENCE_S = 120.0
 """How long the daemon may be away before following ends; the campaign does not need us."""
 _REFRESH_S = 0.5
+_GLANCE_S = 0.2
+"""How often a waiting command looks whether it was interrupted."""
+_INBOX = 1000
 
 
 class Line:
@@ -66,7 +73,7 @@ def events(
     while True:
         request = control_pb2.WatchEventsRequest(after_seq=after, campaign=campaign, follow=keep, tail=tail)
         try:
-            for response in session.stream(session.control.WatchEvents, request, _STREAM_S):
+            for response in _read(session.stream(session.control.WatchEvents, request, _STREAM_S)):
                 heard, pause, tail = clock(), 0.2, 0
                 if response.event.seq > after:
                     after = response.event.seq
@@ -84,12 +91,51 @@ def events(
         pause = min(pause * 2, 5.0)
 
 
+def _read(stream: Any) -> Iterator[control_pb2.WatchEventsResponse]:
+    """A stream's messages, read by a thread of its own so that Ctrl-C always finds us in plain Python."""
+    inbox: queue.Queue[Any] = queue.Queue(_INBOX)
+    done = threading.Event()
+
+    def pump() -> None:
+        last: Any = None
+        try:
+            for response in stream:
+                while not done.is_set():
+                    with suppress(queue.Full):
+                        inbox.put(response, timeout=_GLANCE_S)
+                        break
+        except grpc.RpcError as error:
+            last = error
+        while not done.is_set():
+            with suppress(queue.Full):
+                inbox.put(last, timeout=_GLANCE_S)
+                return
+
+    threading.Thread(target=pump, daemon=True, name="kfd events").start()
+    try:
+        while True:
+            check()
+            try:
+                item = inbox.get(timeout=_GLANCE_S)
+            except queue.Empty:
+                continue
+            if item is None:
+                return
+            if isinstance(item, grpc.RpcError):
+                raise item
+            yield item
+    finally:
+        done.set()
+        stream.cancel()
+
+
 def follow(session: Session, campaign: str, line: Line) -> control_pb2.Campaign:
     """Show the progress of a campaign until it has ended. Raises Failure."""
     last = 0.0
     current = _look(session, campaign)
     while current is not None and current.state not in render.ENDED:
         for event in events(session, campaign, after=current.last_seq, on_lost=line.show):
+            check()
             now = time.monotonic()
             if event is not None and now - last < _REFRESH_S:
                 continue

@@ -57,10 +57,6 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-def _asked(campaign: control_pb2.Campaign) -> int:
-    return sum(count.value for count in campaign.candidates_by_outcome)
-
-
 _IN_FLIGHT = frozenset(("drafting", "drafted", "building", "built", "running", "checking", "queued"))
 
 
@@ -70,7 +66,9 @@ def _outcomes(campaign: control_pb2.Campaign) -> str:
 
 
 def _judged(campaign: control_pb2.Campaign) -> int:
-    return sum(count.value for count in campaign.candidates_by_outcome if count.key not in _IN_FLIGHT)
+    """Candidates that were asked for and are done; the initial kernel is judged too, but was not asked for."""
+    judged = sum(count.value for count in campaign.candidates_by_outcome if count.key not in _IN_FLIGHT)
+    return max(judged - bool(campaign.initial), 0)
 
 
 def progress_line(campaign: control_pb2.Campaign, width: int) -> str:
@@ -125,9 +123,9 @@ def campaign_screen(campaign: control_pb2.Campaign) -> str:
     if campaign.simulated:
         lines.append("         simulated device: no number here is a measurement")
     lines += _best_lines(campaign)
-    lines.append(
-        f"done     {_judged(campaign)} of {campaign.budget_candidates} candidates, {_count(campaign.cells, 'cell')}"
-    )
+    initial = " and the initial kernel" if campaign.initial else ""
+    cells = _count(campaign.cells, "cell")
+    lines.append(f"done     {_judged(campaign)} of {campaign.budget_candidates} candidates{initial}, {cells}")
     outcomes = _outcomes(campaign)
     if outcomes:
         lines.append(f"         {outcomes}")
@@ -138,9 +136,10 @@ def campaign_screen(campaign: control_pb2.Campaign) -> str:
         lines.append(f"lost     {_count(campaign.incidents, 'incident')}{open_ones}, none charged to a candidate")
     lines += [f"waits    {plain_line(reason, 300)}" for reason in campaign.waiting_for]
     if campaign.state in ENDED:
-        lines.append(f"next     kfd-client best {campaign.id} --source")
+        lines.append(f"next     kfd-client best {plain_line(campaign.id, 40)} --source")
     else:
-        lines.append(f"next     kfd-client logs {campaign.id} -f      kfd-client best {campaign.id}")
+        name = plain_line(campaign.id, 40)
+        lines.append(f"next     kfd-client logs {name} -f      kfd-client best {name}")
     return "\n".join(lines) + "\n"
 
 
@@ -180,7 +179,7 @@ def ending(campaign: control_pb2.Campaign) -> str:
     lines += _best_lines(campaign)
     lines.append(f"counts   {_outcomes(campaign) or 'no candidates'}")
     if campaign.best:
-        lines.append(f"next     kfd-client best {campaign.id} --source -o FILE")
+        lines.append(f"next     kfd-client best {plain_line(campaign.id, 40)} --source -o FILE")
     return "\n".join(lines) + "\n"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
@@ -16,6 +17,8 @@ from kfd_client.settings import find_daemon
 __all__ = ["Session", "failure_of", "is_lost", "is_timeout"]
 
 _Answer = TypeVar("_Answer")
+
+_CLOSE_S = 1.0
 
 _OPTIONS = (
     ("grpc.max_receive_message_length", 32 << 20),
@@ -54,8 +57,13 @@ class Session:
         self.admin = admin_pb2_grpc.AdminServiceStub(self._channel)
 
     def close(self) -> None:
-        """Close the channel."""
-        self._channel.close()
+        """Close the channel, without waiting for long.
+
+        gRPC waits for calls that Ctrl-C has torn out of its hands, and for those it waits forever.
+        """
+        closing = threading.Thread(target=self._channel.close, daemon=True, name="kfd close")
+        closing.start()
+        closing.join(_CLOSE_S)
 
     def call(self, method: Callable[..., _Answer], request: Any, timeout_s: float | None = None) -> _Answer:
         """One unary call. Raises Failure."""

@@ -237,13 +237,14 @@ def _speedup(item: worker_pb2.Speedup) -> Speedup:
 def bound_report(report: Report) -> Report:
     """The report with texts and lists cut to what the wire takes, so that it can always be delivered.
 
-    Of a log the end is kept, of everything else the beginning.
+    Of a log the end is kept, of everything else the beginning. Characters that are none (what is left of bytes
+    that were not UTF-8) are replaced.
     """
     outcome, detail = report.outcome, report.detail
     if isinstance(outcome, Stopped):
-        outcome = Stopped(reason=outcome.reason[:_VERDICT_TEXT])
+        outcome = Stopped(reason=_cut(outcome.reason, _VERDICT_TEXT))
     else:
-        outcome = replace(outcome, text=outcome.text[:_VERDICT_TEXT])
+        outcome = replace(outcome, text=_cut(outcome.text, _VERDICT_TEXT))
     if isinstance(detail, BuildResult):
         detail = replace(
             detail,
@@ -254,38 +255,51 @@ def bound_report(report: Report) -> Report:
         detail = replace(
             detail,
             cases=tuple(
-                replace(item, case=item.case[:NAME], detail=item.detail[:_DETAIL]) for item in detail.cases[:_CASES]
+                replace(item, case=_cut(item.case, NAME), detail=_cut(item.detail, _DETAIL))
+                for item in detail.cases[:_CASES]
             ),
             comparisons=tuple(
                 replace(
                     item,
-                    case=item.case[:NAME],
+                    case=_cut(item.case, NAME),
+                    baseline=_cut(item.baseline, NAME),
                     candidate_ns=item.candidate_ns[:_SAMPLES],
                     baseline_ns=item.baseline_ns[:_SAMPLES],
                 )
                 for item in detail.comparisons[:_COMPARISONS]
             ),
-            speedups=detail.speedups[:_SPEEDUPS],
+            speedups=tuple(
+                replace(item, baseline=_cut(item.baseline, NAME), worst_case=_cut(item.worst_case, NAME))
+                for item in detail.speedups[:_SPEEDUPS]
+            ),
         )
     return replace(
         report,
         outcome=outcome,
         detail=detail,
-        log_tail=report.log_tail[-_LOG_TAIL:],
-        stages_ns=report.stages_ns[:PAIRS],
+        log_tail=_clean(report.log_tail[-_LOG_TAIL:]),
+        stages_ns=tuple((_cut(stage, NAME), ns) for stage, ns in report.stages_ns[:PAIRS]),
         environment=_bound_pairs(report.environment),
     )
 
 
 def _bound_diagnostic(item: Diagnostic) -> Diagnostic:
     return Diagnostic(
-        file=item.file[:_DETAIL],
+        file=_cut(item.file, _DETAIL),
         line=min(max(item.line, 0), 2**32 - 1),
         column=min(max(item.column, 0), 2**32 - 1),
-        severity=item.severity[:NAME],
-        text=item.text[:TEXT],
+        severity=_cut(item.severity, NAME),
+        text=_cut(item.text, TEXT),
     )
 
 
 def _bound_pairs(pairs: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
-    return tuple((key[:NAME], value[:TEXT]) for key, value in pairs[:PAIRS])
+    return tuple((_cut(key, NAME), _cut(value, TEXT)) for key, value in pairs[:PAIRS])
+
+
+def _cut(value: str, limit: int) -> str:
+    return _clean(value[:limit])
+
+
+def _clean(value: str) -> str:
+    return value.encode("utf-8", "replace").decode()

@@ -44,9 +44,7 @@ def digest_of(data: bytes) -> Digest:
 
 def canonical_json(value: object) -> bytes:
     """JSON with sorted keys and no spaces: equal values give equal bytes. NaN and infinities are refused."""
-    return json.dumps(
-        value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
-    ).encode()
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
 
 
 def digest_of_json(value: object) -> Digest:

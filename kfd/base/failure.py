@@ -73,9 +73,7 @@ class BadInput(CallerError):
         """1-based line in ``file``; 0 when no line applies."""
 
     def __str__(self) -> str:
-        where = (
-            f"{self.file}:{self.line}: " if self.file and self.line else f"{self.file}: " if self.file else ""
-        )
+        where = f"{self.file}:{self.line}: " if self.file and self.line else f"{self.file}: " if self.file else ""
         return f"{where}{super().__str__()}"
 
 

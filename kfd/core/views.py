@@ -18,7 +18,8 @@ class CampaignView:
     spec: CampaignSpec
     record: CampaignRecord
     outcomes: tuple[tuple[str, int], ...]
-    """Verdict code, ``discarded:REASON``, or the state of those in flight; with their number."""
+    """Verdict code, ``discarded:REASON``, or the state of those in flight; with their number.
+    Questions that had no recording are events, not candidates, and are not among them."""
     cells: int
     best: Candidate | None
     has_initial: bool

@@ -23,6 +23,12 @@ from kfd.api.v1 import control_pb2, control_pb2_grpc
 
 __all__ = ["run_demo"]
 
+_CONFIG = """# Short measurements: the demo is to end within minutes on a busy machine.
+[campaign.measure]
+min_rounds = 6
+max_seconds = 3.0
+"""
+
 START_SECONDS = 30.0
 STOP_SECONDS = 12.0
 
@@ -74,6 +80,9 @@ def _verdict(campaign: control_pb2.Campaign, best: Path, least_gain: float) -> i
 def _daemon(state: Path, log: Path, *, accept_unsandboxed: bool) -> Iterator[None]:
     command = [sys.executable, "-m", "kfd.daemon.cli", "serve", "--with-worker", "--listen", "127.0.0.1:0"]
     command += ["--state-dir", str(state), *(["--accept-unsandboxed"] if accept_unsandboxed else [])]
+    config = state.parent / "kfd.toml"
+    config.write_text(_CONFIG, encoding="utf-8")
+    command += ["--config", str(config)]
     announced = state / "client.json"
     announced.unlink(missing_ok=True)
     _say(f"starting the daemon with an agent on this machine (log: {log})")

@@ -26,6 +26,8 @@ MAX_ANSWER_BYTES = 1 << 20
 _CUT = frozenset(("length", "max_tokens", "max_output_tokens", "model_length", "incomplete"))
 _BLOCKED = frozenset(("content_filter", "refusal", "safety", "prohibited_content", "recitation", "blocklist"))
 _NOT_TEXT = re.compile("[\x00-\x08\x0e-\x1f\x7f\ud800-\udfff]")
+_THINKING = ("<think>", "<thinking>", "<reasoning>")
+_EDIT_SIGN = re.compile(r"^[ \t]*(?:<{7} |>{7} |={7}$|@@ -\d+(?:,\d+)? \+\d+)[^\n]{0,80}", re.M)
 _REFUSAL = re.compile(
     r"\b(?:I(?:'|’)?m (?:sorry|unable|afraid)|I am (?:sorry|unable|afraid)"
     r"|I (?:can ?not|can(?:'|’)t|won(?:'|’)t|will not)"
@@ -50,6 +52,10 @@ def parse(text: str, finish_reason: str, operator: str, kernel: KernelFile, entr
     if early is not None:
         return early
     plain = text.replace("\r\n", "\n").replace("\r", "\n").removeprefix("\ufeff")
+    answered = _after_thinking(plain)
+    if answered is None:
+        return Rejected(RejectReason.TRUNCATED, "the model never finished thinking")
+    plain = answered
     contents = _patched(plain, kernel) if operator == "patch" else _rewritten(plain, kernel, entry)
     return contents if isinstance(contents, Rejected) else _drafted(contents, kernel, entry)
 
@@ -70,6 +76,14 @@ def _unusable(text: object, finish_reason: str) -> Rejected | None:
     if not text.strip():
         return Rejected(RejectReason.NO_CODE, "the answer is empty")
     return None
+
+
+def _after_thinking(text: str) -> str | None:
+    """What follows a reasoning model's thoughts, which hold drafts that are not the answer; None without an end."""
+    if not text.lstrip().startswith(_THINKING):
+        return text
+    ends = [text.rfind(f"</{name[1:]}") + len(name) + 1 for name in _THINKING if f"</{name[1:]}" in text]
+    return text[max(ends) :] if ends else None
 
 
 def _no_code(text: str, wanted: str) -> Rejected:
@@ -218,6 +232,9 @@ def _drafted(contents: tuple[str, ...], kernel: KernelFile, entry: str) -> Draft
     for content in contents:
         if markers_in(content):
             return Rejected(RejectReason.MARKERS, "the new code holds a marker; leave markers out")
+        sign = _EDIT_SIGN.search(content)
+        if sign is not None:
+            return Rejected(RejectReason.AMBIGUOUS, f"the new code holds a line of an edit or diff: {sign[0][:40]!r}")
         inside = lexing.open_end(content) if c_family else ""
         if inside:
             return Rejected(

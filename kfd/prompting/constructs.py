@@ -210,7 +210,7 @@ class _Reader:
 
     def _plain(self, node: Node | None) -> str:
         text = self._text(node, 200).decode("utf-8", "replace")
-        return re.sub(r"\s|<.*", "", text, flags=re.S)
+        return text if _PLAIN_NAME.fullmatch(text) else _NOT_NAME.sub("", text)
 
     def _name(self, call: Node) -> str:
         return self._plain(call.child_by_field_name("function"))
@@ -246,7 +246,7 @@ class _Reader:
                 named.setdefault(name, []).append((node.start_byte, node.end_byte))
         if not any_exported or not named:
             return []
-        source = dead.blank(self._source)
+        source = dead.blank(lexing.blanked(self._source))
         bodies = {name: b" ".join(source[start:end] for start, end in ranges) for name, ranges in named.items()}
         around = _Ranges(piece for ranges in named.values() for piece in ranges).blank(source)
         reached: set[bytes] = set()
@@ -320,6 +320,8 @@ class _Reader:
                     self._found.buffers += inside.holds(node.start_byte)
 
     def _is_reciprocal(self, node: Node) -> bool:
+        if self._source[node.start_byte : node.start_byte + 1] != b"1":
+            return False
         left = self._text(node.child_by_field_name("left"), 20)
         operator = self._text(node.child_by_field_name("operator"), 2)
         return operator == b"/" and re.fullmatch(rb"1(?:\.0*)?[fFlL]?", left) is not None
@@ -417,6 +419,8 @@ class _Reader:
                     self._found.rescaled += 1
 
 
+_PLAIN_NAME = re.compile(r"[\w:]*+")
+_NOT_NAME = re.compile(r"\s|<.*", re.S)
 _PRAGMA_OPERATOR = re.compile(r'_Pragma\s*\(\s*"([^"\n]{0,500})"\s*\)')
 
 
@@ -430,9 +434,8 @@ def _pragma_words(text: str) -> tuple[str, ...]:
     return tuple(re.findall(r"\w+", "".join(flat)))
 
 
-def _words(source: bytes) -> set[bytes]:
-    code = lexing.code_only(source.decode("utf-8", "replace"))
-    return set(re.findall(rb"[A-Za-z_]\w*", code.encode()))
+def _words(code: bytes) -> set[bytes]:
+    return set(re.findall(rb"[A-Za-z_]\w*", code))
 
 
 def _below(node: Node | None) -> Iterator[Node]:

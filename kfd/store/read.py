@@ -13,6 +13,7 @@ import aiosqlite
 
 from kfd.base.failure import Exhausted, NotFound
 from kfd.base.ids import CampaignId, CandidateId, campaign_of, ordinal_of
+from kfd.core.campaign.state import DiscardReason
 from kfd.core.views import CampaignView, CandidateView, EventRow
 from kfd.store import rows
 from kfd.store.rows import CANDIDATE_COLUMNS
@@ -110,8 +111,8 @@ class Reader:
         counts = await self._all(
             "SELECT CASE state WHEN 'judged' THEN outcome WHEN 'discarded' THEN 'discarded:' || outcome "
             "ELSE state END AS what, count(*), sum(input_tokens), sum(output_tokens), "
-            "sum(operator = 'initial') FROM candidate WHERE campaign = ? GROUP BY what ORDER BY what",
-            (spec.id,),
+            "sum(operator = 'initial') FROM candidate WHERE campaign = ? AND outcome <> ? GROUP BY what ORDER BY what",
+            (spec.id, DiscardReason.NO_RECORDING.value),
         )
         cells = await self._all("SELECT count(*) FROM elite WHERE campaign = ?", (spec.id,))
         last = await self._all("SELECT coalesce(max(seq), 0) FROM event WHERE campaign = ?", (spec.id,))

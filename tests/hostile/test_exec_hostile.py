@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 
 from kfd.base.instant import SECOND
-from kfd.base.work import Limits, RunResult, Verdict, VerdictCode
+from kfd.base.work import Limits, MeasurementPlan, RunResult, Verdict, VerdictCode
 from tests.integration.exec_rig import HONEST, Rig, below, until
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -182,6 +182,35 @@ PROGRAMS["leaves a daemon"] = (
 WALL_NS = 1 * SECOND
 
 
+# What the issue names; all the rest, of the same kinds, runs with the slow tests.
+QUICK = {
+    "exit 0 at load",
+    "spins in the call",
+    "forks without end",
+    "leaves a daemon",
+    "allocates without end",
+    "writes 1 GiB to stdout",
+    "prints a fake verdict",
+    "fake answers in the call",
+    "SIGSEGV",
+    "stops itself",
+    "closes all descriptors",
+    "writes one element past the output",
+    "writes to its input",
+    "NaN",
+    "all but the last element",
+    "keeps its first answer",
+    "templates that double",
+    "includes a file of the host",
+    "no entry",
+    "an error in the source",
+}
+
+
+def named(programs: dict[str, tuple[str, set[VerdictCode], str]]) -> list[object]:
+    return [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow, id=name) for name in programs]
+
+
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def rig(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Rig]:
     made = await Rig.start(tmp_path_factory.mktemp("hostile"))
@@ -195,7 +224,7 @@ async def rig(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Rig]:
         await made.client.close()
 
 
-@pytest.mark.parametrize("name", list(PROGRAMS))
+@pytest.mark.parametrize("name", named(PROGRAMS))
 async def test_a_hostile_candidate_costs_one_verdict_and_leaves_nothing(rig: Rig, name: str) -> None:
     block, expected, text = PROGRAMS[name]
     idle = below(rig.client.pid)
@@ -221,6 +250,44 @@ async def test_an_honest_candidate_is_ok_after_all_of_them(rig: Rig) -> None:
     assert done.report.outcome == Verdict(code=VerdictCode.OK)
     assert isinstance(done.report.detail, RunResult)
     assert done.report.detail.ran == artifact
+
+
+@pytest.mark.slow
+async def test_a_candidate_that_computes_ahead_of_its_calls_is_not_believed(rig: Rig) -> None:
+    # Inputs lie in shared memory before the call: a thread watches the places it has been given before.
+    ahead = (
+        "static const float *xs[64]; static float *ys[64]; static float *mine[64]; static float first[64];\n"
+        "static volatile int count = 0;\n"
+        "static void watch(int64_t n) { for (;;) { usleep(200); for (int s = 0; s < count; ++s)\n"
+        "    if (xs[s][n - 1] != first[s]) { usleep(100); for (int r = 0; r < 60; ++r)\n"
+        "        for (int64_t i = 0; i < n; ++i) ((volatile float *)mine[s])[i] = 2.0f * xs[s][i];\n"
+        "        first[s] = xs[s][n - 1]; } } }\n"
+        'extern "C" int solve(const float *x, float *y, int64_t n) {\n'
+        "    if (n > 100000) { for (int s = 0; s < count; ++s) if (xs[s] == x && first[s] == x[n - 1]) {\n"
+        "            memcpy(y, mine[s], n * 4); return 0; }\n"
+        "        if (count == 0) std::thread([=] { watch(n); }).detach();\n"
+        "        if (count < 64) { int s = count; xs[s] = x; ys[s] = y; mine[s] = (float *)malloc(n * 4);\n"
+        "            first[s] = x[n - 1]; for (int64_t i = 0; i < n; ++i) mine[s][i] = 2.0f * x[i];\n"
+        "            count = s + 1; } }\n"
+        "    for (int64_t i = 0; i < n; ++i) y[i] = 2.0f * x[i];\n    return 0;\n}\n"
+    )
+    plan = MeasurementPlan(min_rounds=12, max_rounds=12, max_ns=10 * SECOND)
+    done = await rig.run(await rig.artifact(UNIX + ahead), plan=plan, wall_ns=5 * SECOND)
+    assert isinstance(done.report.outcome, Verdict)
+    assert done.report.outcome.code in (VerdictCode.SUSPECT, VerdictCode.INCORRECT, VerdictCode.RUNTIME_ERROR), (
+        done.report
+    )
+
+
+@pytest.mark.slow
+async def test_a_candidate_that_works_while_others_are_measured_is_suspect(rig: Rig) -> None:
+    spin = 'static bool once = (std::thread([] { for (;;) asm volatile(""); }).detach(), true);\n'
+    plan = MeasurementPlan(min_rounds=40, max_rounds=40, max_ns=10 * SECOND)
+    done = await rig.run(await rig.artifact(UNIX + spin + HONEST), plan=plan)
+    assert isinstance(done.report.outcome, Verdict)
+    assert done.report.outcome.code is VerdictCode.SUSPECT, done.report.outcome
+    done = await rig.run(await rig.artifact(HONEST), plan=plan)
+    assert done.report.outcome == Verdict(code=VerdictCode.OK)
 
 
 BUILDS: dict[str, tuple[str, set[VerdictCode], str]] = {
@@ -270,7 +337,7 @@ BUILDS: dict[str, tuple[str, set[VerdictCode], str]] = {
 }
 
 
-@pytest.mark.parametrize("name", list(BUILDS))
+@pytest.mark.parametrize("name", named(BUILDS))
 async def test_a_hostile_source_costs_one_verdict_within_its_limit(rig: Rig, name: str) -> None:
     block, expected, text = BUILDS[name]
     idle = below(rig.client.pid)

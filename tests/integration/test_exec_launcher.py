@@ -113,11 +113,14 @@ async def test_honest_look_alikes_are_ok(rig: Rig, name: str) -> None:
 async def test_a_candidate_with_twice_the_work_scores_one_half(rig: Rig) -> None:
     one = await rig.artifact(DELAY.replace("ROUNDS", "3000000"))
     two = await rig.artifact(DELAY.replace("ROUNDS", "6000000"))
-    plan = MeasurementPlan(min_rounds=6, max_rounds=6, max_ns=6 * SECOND)
+    plan = MeasurementPlan(min_rounds=15, max_rounds=15, max_ns=6 * SECOND)
     done = await rig.run(two, initial=one, plan=plan, wall_ns=20 * SECOND)
     assert isinstance(done.report.detail, RunResult)
     (against,) = [one for one in done.report.detail.speedups if one.baseline == "initial"]
-    assert 0.42 <= against.value <= 0.58, against
+    # Other tests may have the second core; swapped sides would be 2.0 and a lost factor 1.0.
+    assert 0.35 <= against.value <= 0.7, against
+    assert against.low <= 0.52, against
+    assert against.high >= 0.48, against
 
 
 async def test_a_kernel_that_does_nothing_much_is_timed_without_the_way_there(rig: Rig) -> None:
@@ -175,6 +178,16 @@ async def test_a_reference_that_fails_is_an_incident_not_a_verdict(rig: Rig, old
     assert isinstance(outcome, Incident), outcome
     assert outcome.code is IncidentCode.REFERENCE
     assert word in outcome.text
+
+
+async def test_a_judge_that_dies_is_an_incident_and_the_next_job_has_another(rig: Rig) -> None:
+    fatal = TASK.replace("return x * 2.0", "import os\n    os._exit(3)")
+    task = rig.put(pack(write_task(rig.folder / "fatal", task=fatal)))
+    artifact = await rig.artifact(HONEST)
+    outcome = (await rig.run(artifact, task=task)).report.outcome
+    assert isinstance(outcome, Incident), outcome
+    assert outcome.code is IncidentCode.INTERNAL
+    assert (await rig.run(artifact)).report.outcome == OK
 
 
 async def test_an_initial_kernel_that_fails_is_an_incident_not_a_verdict(rig: Rig) -> None:
@@ -289,6 +302,7 @@ async def test_a_launcher_that_dies_is_an_incident_and_takes_its_boxes_along(tmp
     await rig.client.close()
 
 
+@pytest.mark.slow
 async def test_a_launcher_whose_agent_dies_ends_its_boxes_and_itself(tmp_path: Path) -> None:
     rig = await Rig.start(tmp_path)
     artifact = await rig.artifact(HANG)

@@ -22,14 +22,22 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 HIDDEN = [(), ("bwrap",), ("cgroup",), ("bwrap", "cgroup")]
 
 
-@pytest.mark.parametrize("hide", HIDDEN, ids=lambda hide: "-".join(hide) or "nothing hidden")
+@pytest.mark.parametrize(
+    "hide",
+    [
+        pytest.param(hide, marks=() if len(hide) < 2 else pytest.mark.slow, id="-".join(hide) or "all")
+        for hide in HIDDEN
+    ],
+)
 async def test_every_back_end_holds_the_laws(tmp_path: Path, hide: tuple[str, ...]) -> None:
     expected = "unshare" if "bwrap" in hide or not shutil.which("bwrap") else "bwrap"
     assert await hold(tmp_path, hide) == expected
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
-@pytest.mark.parametrize("hide", [(), ("bwrap",)], ids=["bwrap", "unshare"])
+@pytest.mark.parametrize(
+    "hide", [pytest.param((), id="bwrap"), pytest.param(("bwrap",), id="unshare", marks=pytest.mark.slow)]
+)
 def test_an_ordinary_user_has_the_same_laws(tmp_path: Path, hide: tuple[str, ...]) -> None:
     python = "/usr/bin/python3"
     ordinary = ["setpriv", "--reuid", "1000", "--regid", "1000", "--clear-groups", "--"]

@@ -163,7 +163,7 @@ async def test_durability_is_as_promised(journal: Journal) -> None:
 
 
 async def test_the_reader_cannot_write(reader: Reader) -> None:
-    with pytest.raises(sqlite3.OperationalError, match="readonly|query_only"):
+    with pytest.raises(sqlite3.OperationalError, match=r"readonly|query_only"):
         await reader.connection.execute("DELETE FROM event")
 
 

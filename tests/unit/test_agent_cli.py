@@ -186,7 +186,10 @@ class _Broken:
             await asyncio.Event().wait()
         if self.fault == "raise":
             raise ZeroDivisionError("oops")
-        return JobDone(report=Report(outcome=Verdict(code=VerdictCode.OK, text="x" * 10**6), log_tail="y" * 10**7))
+        text = "x" * 10**6 if self.fault == "huge" else "not UTF-8: \udcff"
+        stages = (("build", -1),) if self.fault == "negative" else ()
+        outcome = Verdict(code=VerdictCode.OK, text=text)
+        return JobDone(report=Report(outcome=outcome, log_tail=text * 100, stages_ns=stages))
 
     async def stop(self, ref: str, reason: str) -> None:
         self.stopped.append(ref)
@@ -216,6 +219,14 @@ class TestSound:
         _, report = await self.do("raise")
         assert isinstance(report.outcome, Incident)
         assert report.outcome.code is IncidentCode.INTERNAL
+
+    async def test_bytes_that_are_no_text_do_not_stop_a_report(self) -> None:
+        _, report = await self.do("surrogate")
+        assert report.outcome == Verdict(code=VerdictCode.OK, text="not UTF-8: ?")
+
+    async def test_a_report_that_no_wire_can_carry_is_an_incident(self) -> None:
+        _, report = await self.do("negative")
+        assert isinstance(report.outcome, Incident)
 
     async def test_a_report_is_cut_to_what_can_be_delivered(self) -> None:
         _, report = await self.do("huge")

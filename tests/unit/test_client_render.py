@@ -65,7 +65,7 @@ def test_a_speed_names_baseline_interval_count_and_worst_case() -> None:
 
 def test_the_progress_line() -> None:
     assert render.progress_line(campaign(), 200) == (
-        "running  10/24  best 1.83x vs reference [1.80, 1.86], 24 rounds  "
+        "running  9/24  best 1.83x vs reference [1.80, 1.86], 24 rounds  "
         "ok 7  compile_error 2  building 1  discarded:no_op 1  1 incident"
     )
 
@@ -82,7 +82,7 @@ def test_the_screen_of_a_campaign() -> None:
         "best     c7f3k2x-9\n"
         "         3.20x vs initial [3.17, 3.23], 24 rounds, worst case odd 1.41x\n"
         "         1.83x vs reference [1.80, 1.86], 24 rounds, worst case odd 1.41x\n"
-        "done     10 of 24 candidates, 4 cells\n"
+        "done     9 of 24 candidates and the initial kernel, 4 cells\n"
         "         ok 7  compile_error 2  building 1  discarded:no_op 1\n"
         "spent    2 m 10 s of 8 h 00 m, 1200 tokens in, 3400 out\n"
         "lost     1 incident, none charged to a candidate\n"
@@ -111,9 +111,9 @@ def test_the_list_of_campaigns() -> None:
         [campaign(), campaign(id="c1", name="x", state="failed", reason="no worker", best_speeds=[])]
     )
     assert listed == (
-        "ID       NAME       STATE    BEST                VS               DONE   ACTIVE    NOTE\n"
-        "c7f3k2x  softmax-3  running  1.83x [1.80, 1.86]  reference, n=24  10/24  2 m 10 s  -\n"
-        "c1       x          failed   -                   -                10/24  2 m 10 s  no worker\n"
+        "ID       NAME       STATE    BEST                VS               DONE  ACTIVE    NOTE\n"
+        "c7f3k2x  softmax-3  running  1.83x [1.80, 1.86]  reference, n=24  9/24  2 m 10 s  -\n"
+        "c1       x          failed   -                   -                9/24  2 m 10 s  no worker\n"
     )
     assert render.campaign_table([]) == "no campaigns\n"
 

@@ -125,6 +125,14 @@ def test_f03_two_different_new_versions_are_ambiguous_and_equal_ones_are_not() -
     assert draft(fenced(BETTER) + fenced(BETTER)).contents() == (BETTER,)
 
 
+@pytest.mark.parametrize("tag", ["think", "thinking", "reasoning"])
+def test_f03_drafts_among_a_models_thoughts_are_not_its_answer(tag: str) -> None:
+    draft_code = fenced(BETTER.replace("* 2", "* 4"))
+    assert draft(f"\n<{tag}>\nPerhaps\n{draft_code}```\nor\n</{tag}>\n{fenced(BETTER)}").contents() == (BETTER,)
+    assert refusal(f"<{tag}>\nPerhaps\n{draft_code}").reason is RejectReason.TRUNCATED
+    assert refusal(f"<{tag}>\n{draft_code}</{tag}>\nDone.").reason is RejectReason.NO_CODE
+
+
 # ---- F04, cut off ----
 
 
@@ -304,6 +312,27 @@ def test_f12_half_doubled_or_foreign_markers_are_rejected(code: str) -> None:
 def test_f12_markers_smuggled_in_by_an_edit_are_rejected() -> None:
     answer = edit("  return 0;\n", "  return 0;\n// [EVOLVE_END]\n")
     assert refusal(answer, "patch").reason is RejectReason.MARKERS
+
+
+# ---- F24, edits and diffs where code is due ----
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        edit("  return 0;\n", "  return 1;\n"),
+        "@@ -1,3 +1,3 @@\n" + BETTER,
+        "--- a/kernel.cpp\n+++ b/kernel.cpp\n@@ -4 +4 @@\n-  return 0;\n+  return solve(x, y, n);\n",
+        BETTER + "=======\n",
+    ],
+)
+def test_f24_an_edit_or_a_diff_is_not_taken_for_code(code: str) -> None:
+    assert refusal(fenced(code, "diff")).reason is RejectReason.AMBIGUOUS
+
+
+def test_f24_an_edit_inside_an_edit_is_not_taken_for_code() -> None:
+    answer = edit("  return 0;\n", "  return 1;\n=======\n  return 2;\n")
+    assert refusal(answer, "patch").reason is RejectReason.AMBIGUOUS
 
 
 # ---- several blocks ----

@@ -328,6 +328,7 @@ class TestSession:
         machine.need(0)
         machine.registered(self.answer(), 0.5, 1)
         assert machine.leave("bye") == [SendLeave(reason="bye")]
+        assert machine.leave("again") == []
         assert machine.left() == [Exit(code=0)]
 
     def test_leaving_without_a_session_is_immediate(self) -> None:

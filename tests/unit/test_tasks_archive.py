@@ -111,11 +111,7 @@ def test_unpack_gives_back_every_byte_and_mode_and_only_into_an_empty_folder(tmp
     (task / "task.py").chmod(0o755)
     archive = pack(task)
     unpack(archive, tmp_path / "out")
-    found = {
-        str(p.relative_to(tmp_path / "out")): p.read_bytes()
-        for p in (tmp_path / "out").rglob("*")
-        if p.is_file()
-    }
+    found = {str(p.relative_to(tmp_path / "out")): p.read_bytes() for p in (tmp_path / "out").rglob("*") if p.is_file()}
     assert found == FILES
     assert stat.S_IMODE((tmp_path / "out" / "task.py").stat().st_mode) & 0o100
     assert not (tmp_path / "out" / "config.yaml").stat().st_mode & 0o111

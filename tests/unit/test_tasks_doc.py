@@ -22,9 +22,7 @@ def row(path: str, key: Key) -> str:
 
 def test_the_table_of_keys_is_the_schema() -> None:
     table = DOC[DOC.index("| key | type") : DOC.index("**Targets.**")]
-    assert [line for line in table.splitlines() if line.startswith("| `")] == [
-        row(*pair) for pair in all_keys()
-    ]
+    assert [line for line in table.splitlines() if line.startswith("| `")] == [row(*pair) for pair in all_keys()]
 
 
 def test_the_table_of_tolerances_is_the_code() -> None:

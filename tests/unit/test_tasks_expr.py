@@ -1,7 +1,5 @@
 """Shape expressions: Python's integer arithmetic, and nothing else."""
 
-
-
 from __future__ import annotations
 
 import pytest

@@ -64,9 +64,7 @@ GOOD = {"config.yaml": CONFIG, "task.py": TASK, "kernel.cpp": KERNEL}
 
 
 def archive(files: dict[str, str | bytes]) -> bytes:
-    return write(
-        Entry(name, data.encode() if isinstance(data, str) else data) for name, data in files.items()
-    )
+    return write(Entry(name, data.encode() if isinstance(data, str) else data) for name, data in files.items())
 
 
 def changed(file: str, old: str, new: str) -> bytes:
@@ -269,9 +267,7 @@ def test_a_folder_one_level_too_high_says_which_folder_is_meant() -> None:
         (lambda text: text.encode() + b"\0", "NUL"),
     ],
 )
-def test_files_that_are_not_plain_utf8_are_refused(
-    name: str, spoil: Callable[[str], bytes], message: str
-) -> None:
+def test_files_that_are_not_plain_utf8_are_refused(name: str, spoil: Callable[[str], bytes], message: str) -> None:
     with pytest.raises(BadInput, match=message) as caught:
         load(archive({**GOOD, name: spoil(GOOD[name])}))
     assert caught.value.file == name
@@ -289,9 +285,7 @@ def test_a_byte_order_mark_and_crlf_are_accepted_and_the_kernel_keeps_every_byte
 
 
 def test_an_empty_block_and_several_blocks_are_allowed() -> None:
-    kernel = (
-        "// [EVOLVE_START]\n// [EVOLVE_END]\nint x;\n/* [EVOLVE_START] */\nint solve;\n/* [EVOLVE_END] */\n"
-    )
+    kernel = "// [EVOLVE_START]\n// [EVOLVE_END]\nint x;\n/* [EVOLVE_START] */\nint solve;\n/* [EVOLVE_END] */\n"
     spec = load(archive({**GOOD, "kernel.cpp": kernel})).spec
     assert spec.kernel.contents() == ("", "int solve;\n")
     empty = load(archive({**GOOD, "kernel.cpp": "// [EVOLVE_START]\n// [EVOLVE_END]\n"})).spec
@@ -311,9 +305,7 @@ def test_an_evolve_block_outside_the_kernel_file_is_refused() -> None:
         load(archive({**GOOD, "task.py": TASK + "# [EVOLVE_START]\n# [EVOLVE_END]\n"}))
 
 
-@pytest.mark.parametrize(
-    "name", ["recorded/rewrite.0.md", "recorded/xyz/rewrite.0.md", "recorded/nothing/rewrite.md"]
-)
+@pytest.mark.parametrize("name", ["recorded/rewrite.0.md", "recorded/xyz/rewrite.0.md", "recorded/nothing/rewrite.md"])
 def test_a_recording_that_would_never_be_found_is_refused(name: str) -> None:
     with pytest.raises(BadInput, match="never be found"):
         load(archive({**GOOD, name: "hi"}))

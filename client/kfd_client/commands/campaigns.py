@@ -9,6 +9,7 @@ from kfd_client import render
 from kfd_client.cli import Context
 from kfd_client.exits import Exit
 from kfd_client.follow import events, outcome
+from kfd_client.interrupt import check
 from kfd_client.session import Session
 
 __all__ = [
@@ -58,6 +59,7 @@ def logs_command(context: Context, campaign: str, keep: bool, tail: int | None) 
     found = session.call(session.control.GetCampaign, request).campaign
     try:
         for event in events(session, found.id, tail=tail or 0, keep=keep, on_lost=context.note):
+            check()
             if event is not None:
                 context.give(event, render.event_line(event))
             elif keep and session.call(session.control.GetCampaign, request).campaign.state in render.ENDED:

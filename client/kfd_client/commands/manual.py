@@ -22,7 +22,7 @@ _FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 @click.command("ask")
 @click.argument("campaign", default="@last")
 @click.option("-o", "--output", default=".", show_default=True, type=click.Path(file_okay=False), help="Folder.")
-@click.option("--limit", default=100, show_default=True, type=click.IntRange(1, 500), help="At most so many.")
+@click.option("--limit", default=20, show_default=True, type=click.IntRange(1, 500), help="At most so many.")
 @click.pass_obj
 def ask_command(context: Context, campaign: str, output: str, limit: int) -> None:
     """Write a manual campaign's pending prompts as files, one for each candidate."""

@@ -250,6 +250,19 @@ class Leases:
         else:
             self._incident(entry, Report(outcome=Incident(code=code, text=text)), now)
 
+    def expire(self, slot: Slot, now: Instant) -> None:
+        """A lease was not renewed in time. The job is suspected only when its whole agent is silent."""
+        entry, agent = slot.entry, slot.agent
+        if entry is None:
+            return
+        dead = agent.parked == 0 and agent.last_seen + self.policy.lease_ttl <= now
+        blame = dead and slot.phase is Phase.ACTIVE
+        code = IncidentCode.WORKER_LOST if dead else IncidentCode.LEASE_LOST
+        text = f"no word from {agent.worker}" if dead else f"no word from slot {slot.name} of {agent.worker}"
+        if blame:
+            agent.blamed.append(entry)
+        self.lose(entry, code, text, now, blame=blame)
+
     def give_back(self, entry: Entry, text: str, now: Instant) -> None:
         """An attempt came to nothing and nobody is charged: back to the queue, within reason."""
         if entry.job.attempt >= self.policy.attempt_limit:

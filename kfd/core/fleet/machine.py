@@ -300,7 +300,7 @@ class Fleet:
             self.leases.late(state, slot.agent)
         self.sessions.recount(slot, now)
         entry = slot.entry
-        if entry is None and self._willing(slot):
+        if entry is None and slot.willing and not self.halted:
             entry = self.leases.placement.take(slot, now)
             if entry is not None:
                 self._start(slot, entry, now, state.lease)
@@ -316,18 +316,9 @@ class Fleet:
             return
         self.calls.answer(slot, SyncStatus.OK, acknowledged=state.lease)
 
-    def _willing(self, slot: Slot) -> bool:
-        return (
-            slot.accepting
-            and slot.agent.drained is None
-            and not slot.health.aside
-            and not self.halted
-            and not self.stopping
-        )
-
     def _offer_work(self, slot: Slot, now: Instant) -> None:
         """Give a parked idle slot a job, or let it wait for one."""
-        if slot.call is None or slot.entry is not None or slot.busy or not self._willing(slot):
+        if slot.call is None or slot.entry is not None or slot.busy or self.halted or not slot.willing:
             return
         entry = self.leases.placement.take(slot, now)
         if entry is None:
@@ -359,7 +350,7 @@ class Fleet:
             if timer.what == "hold":
                 self.calls.hold_over(owner, now)
             else:
-                self._expired(owner, now)
+                self.leases.expire(owner, now)
         elif isinstance(owner, Agent):
             self.sessions.silent(owner, now, self.calls.dismiss)
         elif isinstance(owner, Bond):
@@ -369,18 +360,6 @@ class Fleet:
             self.leases.lose(owner, IncidentCode.WORKER_LOST, text, now, blame=False)
         elif owner.queued and not self._place(owner, now):
             self.leases.timers.arm(timer, now + RETRY_LOOK)
-
-    def _expired(self, slot: Slot, now: Instant) -> None:
-        entry, agent = slot.entry, slot.agent
-        if entry is None:
-            return
-        dead = agent.parked == 0 and agent.last_seen + self.policy.lease_ttl <= now
-        blame = dead and slot.phase is Phase.ACTIVE
-        code = IncidentCode.WORKER_LOST if dead else IncidentCode.LEASE_LOST
-        text = f"no word from {agent.worker}" if dead else f"no word from slot {slot.name} of {agent.worker}"
-        if blame and len(agent.blamed) < 4096:
-            agent.blamed.append(entry)
-        self.leases.lose(entry, code, text, now, blame=blame)
 
     def _model_gone(self, bond: Bond, now: Instant) -> None:
         placement = self.leases.placement

@@ -117,6 +117,11 @@ class Slot:
         self.deadline = Timer(owner=self, what="lease")
 
     @property
+    def willing(self) -> bool:
+        """Whether it may be given a job: it would take one, and nothing speaks against it."""
+        return self.accepting and self.agent.drained is None and not self.health.aside
+
+    @property
     def name(self) -> SlotName:
         """Name of the slot within its worker."""
         return self.offer.slot
@@ -148,7 +153,7 @@ class Agent:
     """Jobs on it that were under way before when an agent was lost: at most one at a time, so that blame is
     not shared."""
     past_nonces: deque[bytes] = field(default_factory=lambda: deque(maxlen=16))
-    blamed: list[Entry] = field(default_factory=list)
+    blamed: deque[Entry] = field(default_factory=lambda: deque(maxlen=4096))
     """Jobs whose lease ran out in silence: if the same session speaks again, it was the network."""
     silence: Timer[Owner] = field(init=False)
 

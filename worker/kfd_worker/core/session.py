@@ -142,6 +142,8 @@ class SessionMachine:
 
     def leave(self, reason: str) -> list[SessionOutput]:
         """All slots are idle and nothing more is wanted."""
+        if self._state is _State.LEAVING:
+            return []
         was, self._state, self._again = self._state, _State.LEAVING, None
         return [SendLeave(reason=reason)] if was is _State.OPEN else [Exit(code=0)]
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import structlog
 
-from kfd.api.reports import bound_report
+from kfd.api.reports import bound_report, report_from_pb, report_to_pb
+from kfd.base.failure import BadInput
 from kfd.base.instant import SECOND
 from kfd.base.work import Incident, IncidentCode, JobSpec, Report, RunSpec, Stage
 from kfd_worker.executors.port import Executor
@@ -52,7 +53,7 @@ class SoundExecutor:
             self._log.exception("job.fault", ref=ref)
             text = f"the worker failed: {type(error).__name__}: {error}"[:500]
             return JobDone(report=Report(outcome=Incident(code=IncidentCode.INTERNAL, text=text)))
-        return replace(done, report=bound_report(done.report))
+        return replace(done, report=_deliverable(done.report))
 
     async def stop(self, ref: str, reason: str) -> None:
         """Stop a job."""
@@ -65,3 +66,15 @@ class SoundExecutor:
     async def close(self) -> None:
         """End everything."""
         await self._inner.close()
+
+
+def _deliverable(report: Report) -> Report:
+    """The report within the wire's bounds; an incident when it holds what the wire cannot carry (a negative time,
+    a speedup that is no number): it must not be found out when it is sent, again and again."""
+    try:
+        bounded = bound_report(report)
+        report_from_pb(report_to_pb(bounded))
+    except (BadInput, ValueError, TypeError) as error:
+        text = f"the job's report cannot be delivered: {error}"[:500]
+        return Report(outcome=Incident(code=IncidentCode.INTERNAL, text=text))
+    return bounded

@@ -94,6 +94,7 @@ class _Run:
         self._ran = message["ran"]
         self._task_fd = fds[0]
         self._sockets = [socket.socket(fileno=fd) for fd in fds[1:]]
+        self._candidate = Side(CANDIDATE, self._sockets[0], self._limits.wall_ns)
         self._cases: list[CaseResult] = []
         self._comparisons: list[Comparison] = []
         self._stages: list[tuple[str, Span]] = []
@@ -125,6 +126,7 @@ class _Run:
         return {
             "type": "done",
             "outcome": encode(outcome),
+            "busy_ns": self._candidate.busy_ns,
             "lost": None if lost is None else {"side": lost.side, "phase": lost.phase},
             "result": encode(self._result(outcome)),
             "stages": [[name, span] for name, span in self._stages],
@@ -147,7 +149,7 @@ class _Run:
 
     def _run(self) -> None:
         task = self._judge.task(self._task_fd, str(self._spec.task))
-        candidate = Side(CANDIDATE, self._sockets[0], self._limits.wall_ns)
+        candidate = self._candidate
         initial = None
         if len(self._sockets) > 1:
             # The initial kernel has passed its own job within these limits; twice is for a loaded machine.
@@ -157,6 +159,7 @@ class _Run:
             self._phase = f"preparing the {side.name} kernel"
             self._alive(self._phase)
             side.prepare()
+            self._judge.say({"type": "prepared", "side": side.name})
             side.load(path, task.spec.entry)
         checked = check(task, self._spec.seed, candidate, initial, self._cases, self._alive)
         self._stages.append((str(Stage.CHECK), time.monotonic_ns() - began))

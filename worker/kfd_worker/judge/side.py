@@ -70,7 +70,8 @@ class Side:
         ``patience_ns`` bounds this call when it is given; otherwise what is left of the box's budget does.
         Raises CandidateFault (timeout, a status that is not 0, a wrong answer) or SideLost.
         """
-        self._phase = "running"
+        if indices:
+            self._phase = "running"
         nonce = secrets.randbits(64)
         order = child.CALL.pack(b"C", len(indices), number, nonce) + struct.pack(f"<{len(indices)}H", *indices)
         self._channel.settimeout(patience_ns / SECOND if patience_ns else self._left_s())

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
+import os
 import socket
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from kfd.base.codec import decode, encode
-from kfd.base.instant import SECOND
+from kfd.base.instant import MILLISECOND, SECOND
 from kfd.base.work import (
     Incident,
     IncidentCode,
@@ -35,6 +38,8 @@ _ARTIFACT = "/job/kernel.so"
 _SILENCE_S = 60.0
 _LAST_WORDS_S = 1.0
 _FAREWELL_S = 0.2
+_IDLE_NS = 60 * MILLISECOND
+"""CPU time that a box may use beside its orders: threads that go to sleep, ticks of a coarse clock."""
 _STOP_S = 1.5
 
 
@@ -96,7 +101,11 @@ async def _judged(
             # Without a sandbox the child sees the host's own path.
             "paths": [str(one) if sandbox.backend == "plain" else _ARTIFACT for one in artifacts],
         }
-        done = await _wait(job, slot.judge, order, task, sockets, limits)
+        clean_ns: list[int] = []
+        done = await _wait(
+            job, slot.judge, order, task, sockets, limits, lambda: clean_ns.append(boxes[0].cpu_now_ns())
+        )
+        used_ns = boxes[0].cpu_now_ns() - (clean_ns[0] if clean_ns else 0)
         patience_s = _LAST_WORDS_S if done["lost"] is not None else _FAREWELL_S
     finally:
         for one in sockets:
@@ -104,7 +113,21 @@ async def _judged(
         ends = await _end(boxes, patience_s)
         if ends:
             job.keep_log(ends[0].log)
-    return _report(job, done, ends)
+    report = _report(job, done, ends)
+    if report.outcome == Verdict(code=VerdictCode.OK) and _worked_in_secret(used_ns, done["busy_ns"], slot):
+        seconds = f"{used_ns / SECOND:.2f} s of CPU time in {done['busy_ns'] / SECOND:.2f} s of calls"
+        text = f"the candidate works outside its calls, which disturbs what it is compared with: {seconds}"
+        detail = report.detail
+        if isinstance(detail, RunResult):
+            detail = dataclasses.replace(detail, comparisons=(), speedups=())
+        return dataclasses.replace(report, outcome=Verdict(code=VerdictCode.SUSPECT, text=text), detail=detail)
+    return report
+
+
+def _worked_in_secret(used_ns: int, busy_ns: int, slot: RunSlot) -> bool:
+    """Whether a candidate has used more CPU time than all its cores had while it was being called."""
+    cores = len(slot.cpus or os.sched_getaffinity(0))
+    return used_ns > cores * busy_ns + busy_ns // 10 + _IDLE_NS
 
 
 def _run_box(artifact: Path, fd: int, limits: Limits, uid: int, slot: RunSlot) -> Box:
@@ -128,13 +151,22 @@ def _run_box(artifact: Path, fd: int, limits: Limits, uid: int, slot: RunSlot) -
 
 
 async def _wait(
-    job: Job, judge: JudgeProcess, order: dict[str, Any], task: Path, sockets: list[socket.socket], limits: Limits
+    job: Job,
+    judge: JudgeProcess,
+    order: dict[str, Any],
+    task: Path,
+    sockets: list[socket.socket],
+    limits: Limits,
+    prepared: Callable[[], None],
 ) -> dict[str, Any]:
     """The judge's last word. A job that is stopped does not wait long for a judge that is busy."""
 
     def tell(message: dict[str, Any]) -> None:
         if message.get("type") == "stage":
             job.stage(Stage(message["stage"]))
+        elif message.get("type") == "prepared" and message.get("side") == "candidate":
+            # Up to here the box has run our code only.
+            prepared()
 
     silence = limits.wall_ns / SECOND + _SILENCE_S
     asking = asyncio.ensure_future(judge.run(order, task, sockets, silence, tell))

@@ -19,7 +19,7 @@ from kfd_worker.sandbox.box import Backend, Box, BoxError, Ended, Limit
 from kfd_worker.sandbox.cgroups import Cgroup, CgroupTree
 from kfd_worker.sandbox.command import STARTED, Tools, box_command, box_environment, plain_box
 from kfd_worker.sandbox.output import HeadTail
-from kfd_worker.sandbox.processes import anonymous_bytes, descendants, end_tree
+from kfd_worker.sandbox.processes import anonymous_bytes, cpu_ns, descendants, end_tree
 
 __all__ = ["RunningBox", "Sandbox"]
 
@@ -226,6 +226,12 @@ class RunningBox:
         if self._group is not None:
             self._group.kill()
 
+    def cpu_now_ns(self) -> int:
+        """CPU time that the living box has used so far, in nanoseconds."""
+        if self._group is not None and self._group.cpu_ns():
+            return self._group.cpu_ns()
+        return cpu_ns([self.pid, *descendants(self.pid)])
+
     def _watch(self) -> None:
         """Hold the memory bound where no control group does."""
         if self._ended.done():
@@ -259,11 +265,11 @@ class RunningBox:
             if fd in self._readers:
                 self._close_reader(fd)
         limit = self._limit
-        cpu_ns = round((usage.ru_utime + usage.ru_stime) * SECOND)
+        used_ns = round((usage.ru_utime + usage.ru_stime) * SECOND)
         peak = max(self._peak, usage.ru_maxrss * 1024 if self._group is None else 0)
         if self._group is not None:
             peak = max(peak, self._group.peak_bytes())
-            cpu_ns = max(cpu_ns, self._group.cpu_ns())
+            used_ns = max(used_ns, self._group.cpu_ns())
             if limit is Limit.NONE and self._group.out_of_memory():
                 limit = Limit.MEMORY
             await self._remove_group(self._group)
@@ -280,7 +286,7 @@ class RunningBox:
                 log_dropped=self._log.dropped,
                 stdout=bytes(self._stdout),
                 wall_ns=time.monotonic_ns() - self._started_ns,
-                cpu_ns=cpu_ns,
+                cpu_ns=used_ns,
                 peak_bytes=peak,
             )
         )
