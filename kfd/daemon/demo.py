@@ -29,6 +29,9 @@ min_rounds = 6
 max_seconds = 3.0
 """
 
+SEED = 33
+"""With the shipped task, the first asks of this seed meet every way in which a candidate can fail."""
+
 START_SECONDS = 30.0
 STOP_SECONDS = 12.0
 
@@ -43,7 +46,7 @@ def run_demo(task: Path, folder: Path, least_gain: float, *, accept_unsandboxed:
         code = _client(state, "validate", str(task))
         if code != 0:
             return code
-        code = _client(state, "submit", str(task), "--generator", "recorded", "--wait")
+        code = _client(state, "submit", str(task), "--generator", "recorded", "--seed", str(SEED), "--wait")
         if code not in (0, 9):
             _say(f"the campaign did not end well (exit code {code}); the daemon's log is {log}")
             return code or 1

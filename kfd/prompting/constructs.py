@@ -8,9 +8,8 @@ its length.
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 
@@ -18,13 +17,13 @@ import tree_sitter_cpp
 from tree_sitter import Language, Node, Parser, Tree
 
 from kfd.prompting import lexing
+from kfd.prompting.liveness import MAX_FUNCTIONS, Ranges, dead_ranges, function_name
 
 __all__ = ["Constructs", "constructs"]
 
 _MAX_BYTES = 128 << 10
 _MAX_NODES = 4000
 _MAX_LOOPS = 300
-_MAX_FUNCTIONS = 300
 _STRETCH = 1000
 _MAX_WALK = 100_000
 _CHUNK = 64 << 10
@@ -144,31 +143,6 @@ def _collected(tree: Tree) -> dict[str, list[Node]]:
     return found
 
 
-class _Ranges:
-    """Byte ranges, joined where they overlap, asked by bisection."""
-
-    def __init__(self, ranges: Iterable[tuple[int, int]]) -> None:
-        self._starts: list[int] = []
-        self._ends: list[int] = []
-        for start, end in sorted(ranges):
-            if self._ends and start <= self._ends[-1]:
-                self._ends[-1] = max(self._ends[-1], end)
-            else:
-                self._starts.append(start)
-                self._ends.append(end)
-
-    def holds(self, byte: int) -> bool:
-        at = bisect_right(self._starts, byte) - 1
-        return at >= 0 and byte < self._ends[at]
-
-    def blank(self, source: bytes) -> bytes:
-        """The source with these ranges blanked."""
-        rest = bytearray(source)
-        for start, end in zip(self._starts, self._ends, strict=True):
-            rest[start:end] = b" " * (end - start)
-        return bytes(rest)
-
-
 class _Reader:
     """One source and the nodes of interest in it."""
 
@@ -176,7 +150,7 @@ class _Reader:
         self._source = source
         self._captures = captures
         self._found = Constructs()
-        self._dead = _Ranges(self._dead_ranges())
+        self._dead = Ranges(dead_ranges(source, captures))
 
     def read(self) -> Constructs:
         found = self._found
@@ -197,7 +171,7 @@ class _Reader:
         for node in self._live("assign"):
             self._read_assignment(node)
         found.reciprocals = sum(map(self._is_reciprocal, self._live("binary")))
-        found.recursive = any(self._calls_itself(node, calls) for node in self._live("function")[:_MAX_FUNCTIONS])
+        found.recursive = any(self._calls_itself(node, calls) for node in self._live("function")[:MAX_FUNCTIONS])
         return found
 
     def _live(self, name: str) -> list[Node]:
@@ -214,62 +188,6 @@ class _Reader:
 
     def _name(self, call: Node) -> str:
         return self._plain(call.child_by_field_name("function"))
-
-    # ---- what cannot run
-
-    def _dead_ranges(self) -> list[tuple[int, int]]:
-        ranges: list[tuple[int, int]] = []
-        for node in self._captures.get("preproc_if", ()):
-            condition = node.child_by_field_name("condition")
-            if condition is not None and self._text(condition, 8) in (b"0", b"false"):
-                other = node.child_by_field_name("alternative")
-                ranges.append((condition.end_byte, node.end_byte if other is None else other.start_byte))
-        for node in self._captures.get("if", ()):
-            condition, body = node.child_by_field_name("condition"), node.child_by_field_name("consequence")
-            if body is not None and self._text(condition, 16).strip(b"() ") in (b"0", b"false"):
-                ranges.append((body.start_byte, body.end_byte))
-        functions = self._captures.get("function", [])
-        if 1 < len(functions) <= _MAX_FUNCTIONS:
-            ranges += self._unreached(functions, _Ranges(ranges))
-        return ranges
-
-    def _unreached(self, functions: list[Node], dead: _Ranges) -> list[tuple[int, int]]:
-        """Plain functions that no exported function, initialiser or macro leads to."""
-        exported = _Ranges((node.start_byte, node.end_byte) for node in self._captures.get("linkage", ()))
-        named: dict[bytes, list[tuple[int, int]]] = {}
-        any_exported = False
-        for node in functions:
-            name = self._function_name(node)
-            if exported.holds(node.start_byte):
-                any_exported = True
-            elif name:
-                named.setdefault(name, []).append((node.start_byte, node.end_byte))
-        if not any_exported or not named:
-            return []
-        source = dead.blank(lexing.blanked(self._source))
-        bodies = {name: b" ".join(source[start:end] for start, end in ranges) for name, ranges in named.items()}
-        around = _Ranges(piece for ranges in named.values() for piece in ranges).blank(source)
-        reached: set[bytes] = set()
-        todo = _words(around) & named.keys()
-        while todo:
-            name = todo.pop()
-            reached.add(name)
-            todo |= (_words(bodies[name]) & named.keys()) - reached
-        return [piece for name, ranges in named.items() if name not in reached for piece in ranges]
-
-    def _function_name(self, node: Node) -> bytes:
-        """Name of a plain function; empty for members, operators and whatever else has no plain name."""
-        inner = node.child_by_field_name("declarator")
-        for _ in range(8):
-            if inner is None or inner.type not in (
-                "pointer_declarator",
-                "reference_declarator",
-                "function_declarator",
-            ):
-                break
-            named = inner.named_children
-            inner = inner.child_by_field_name("declarator") or (named[0] if named else None)
-        return self._text(inner, 200) if inner is not None and inner.type == "identifier" else b""
 
     # ---- single constructs
 
@@ -305,7 +223,7 @@ class _Reader:
             )
 
     def _read_arrays(self) -> None:
-        inside = _Ranges((node.start_byte, node.end_byte) for node in self._captures.get("function", ()))
+        inside = Ranges((node.start_byte, node.end_byte) for node in self._captures.get("function", ()))
         for node in self._live("declaration"):
             for declarator in node.children_by_field_name("declarator")[:8]:
                 value = declarator.child_by_field_name("value")
@@ -327,7 +245,7 @@ class _Reader:
         return operator == b"/" and re.fullmatch(rb"1(?:\.0*)?[fFlL]?", left) is not None
 
     def _calls_itself(self, function: Node, calls: list[tuple[Node, str]]) -> bool:
-        name = self._function_name(function).decode("utf-8", "replace")
+        name = function_name(source=self._source, node=function).decode("utf-8", "replace")
         return bool(name) and any(
             called == name and function.start_byte < node.start_byte < function.end_byte for node, called in calls
         )
@@ -432,10 +350,6 @@ def _pragma_words(text: str) -> tuple[str, ...]:
         depth += (piece == "(") - (piece == ")")
         flat.append(" " if depth > 0 or piece in "()" else piece)
     return tuple(re.findall(r"\w+", "".join(flat)))
-
-
-def _words(code: bytes) -> set[bytes]:
-    return set(re.findall(rb"[A-Za-z_]\w*", code))
 
 
 def _below(node: Node | None) -> Iterator[Node]:

@@ -66,7 +66,8 @@ def read_task(text: str, problems: Problems) -> TaskModule | None:
         )
         return None
     except (ValueError, RecursionError, MemoryError) as error:
-        problems.add(f"cannot be parsed: {error}", file=FILE, line=1, mend="Write plainer Python without NUL bytes.")
+        why = str(error) or "nested too deeply"
+        problems.add(f"cannot be parsed: {why}", file=FILE, line=1, mend="Write plainer Python without NUL bytes.")
         return None
     functions = {
         node.name: _function(node, text)

@@ -158,6 +158,7 @@ def _second(name: str) -> list[Reply]:
 
 def tree() -> list[Reply]:
     """Answers to asks about the initial kernel, with everything below them."""
+    # The first asks meet every way to fail, so that a short campaign shows them.
     return [
         rewrite(
             "The kernel computes every exponential twice: once for the sum, once for the result. Keeping the first in "
@@ -183,6 +184,16 @@ def tree() -> list[Reply]:
             ),
         ),
         rewrite(
+            "All threads should start on their rows at once to share the cache. A barrier of our own does that.",
+            HANGING,
+            "timeout",
+            repair(
+                "The barrier waited for 64 threads where there are fewer. OpenMP needs no barrier here.",
+                UNHUNG,
+                *_second("team_row"),
+            ),
+        ),
+        rewrite(
             "Rows are independent: share them among threads, compute each exponential once, and use the fast variant.",
             NOT_COMPILING,
             "compile_error",
@@ -203,16 +214,6 @@ def tree() -> list[Reply]:
             ),
         ),
         rewrite(
-            "All threads should start on their rows at once to share the cache. A barrier of our own does that.",
-            HANGING,
-            "timeout",
-            repair(
-                "The barrier waited for 64 threads where there are fewer. OpenMP needs no barrier here.",
-                UNHUNG,
-                *_second("team_row"),
-            ),
-        ),
-        rewrite(
             "Accuracy first: in `double` throughout, the result is right to the last digit.",
             SLOW,
             "slower",
@@ -222,28 +223,6 @@ def tree() -> list[Reply]:
                 "faster",
                 *_third("plain_row"),
             ),
-        ),
-        patch(
-            "Each exponential is computed twice. Store it when the sum is formed.",
-            [
-                (
-                    "            sum += std::exp(x[i * cols + j] - largest);\n",
-                    "            y[i * cols + j] = std::exp(x[i * cols + j] - largest);\n"
-                    "            sum += y[i * cols + j];\n",
-                ),
-                (
-                    "            y[i * cols + j] = std::exp(x[i * cols + j] - largest) / static_cast<float>(sum);\n",
-                    "            y[i * cols + j] /= static_cast<float>(sum);\n",
-                ),
-            ],
-            "faster",
-            *_second("stored_row"),
-            _threads("faster", _vectors("stored_shared", PARALLEL, _unrolled("stored_unrolled"))),
-        ),
-        patch(
-            "The loop reads well as it is; I only make the intent clearer.",
-            [("        double sum = 0.0;\n", "        double sum = 0.0;  // of the exponentials\n")],
-            "refused",
         ),
         patch(
             "A buffer on the stack keeps the exponentials in the first-level cache.",
@@ -264,6 +243,28 @@ def tree() -> list[Reply]:
                 fused(SMALL),
                 *_second("buffer_row"),
             ),
+        ),
+        patch(
+            "The loop reads well as it is; I only make the intent clearer.",
+            [("        double sum = 0.0;\n", "        double sum = 0.0;  // of the exponentials\n")],
+            "refused",
+        ),
+        patch(
+            "Each exponential is computed twice. Store it when the sum is formed.",
+            [
+                (
+                    "            sum += std::exp(x[i * cols + j] - largest);\n",
+                    "            y[i * cols + j] = std::exp(x[i * cols + j] - largest);\n"
+                    "            sum += y[i * cols + j];\n",
+                ),
+                (
+                    "            y[i * cols + j] = std::exp(x[i * cols + j] - largest) / static_cast<float>(sum);\n",
+                    "            y[i * cols + j] /= static_cast<float>(sum);\n",
+                ),
+            ],
+            "faster",
+            *_second("stored_row"),
+            _threads("faster", _vectors("stored_shared", PARALLEL, _unrolled("stored_unrolled"))),
         ),
         _threads(
             "faster",
