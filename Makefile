@@ -39,6 +39,9 @@ fmt: $(STAMP) ## format and mend what can be mended
 proto: $(STAMP) ## generate the wire contract's code
 	PATH="$(CURDIR)/$(BIN):$$PATH" sh proto/generate.sh
 
+hostile: $(STAMP) ## every hostile program and every honest look-alike, one line each
+	$(BIN)/python -m tests.hostile
+
 property: $(STAMP) ## the large search of the protocol's state machine (about ten minutes)
 	KFD_HYPOTHESIS=nightly $(BIN)/python -m pytest -q tests/property
 

@@ -85,7 +85,7 @@ class Constructs:
 
 
 @cache
-def _grammar() -> tuple[Parser, Mapping[int, str]]:
+def _grammar() -> tuple[Language, Mapping[int, str]]:
     language = Language(tree_sitter_cpp.language())
     kinds: dict[int, str] = {}
     for number in range(language.node_kind_count):
@@ -93,7 +93,7 @@ def _grammar() -> tuple[Parser, Mapping[int, str]]:
         kind = language.node_kind_for_id(number)
         if kind in _KINDS and language.node_kind_is_named(number):
             kinds[number] = _KINDS[kind]
-    return Parser(language), kinds
+    return language, kinds
 
 
 def constructs(text: str) -> Constructs:
@@ -110,7 +110,8 @@ def constructs(text: str) -> Constructs:
 def _parsed(source: bytes) -> Tree | None:
     """The syntax tree; None beyond a bound on the parser's steps, which is not a clock, so that answers
     repeat."""
-    parser, _ = _grammar()
+    language, _ = _grammar()
+    parser = Parser(language)  # one for each call: a parser is not for several threads, and drafts are parsed in many
     steps = _STEPS + len(source) // _BYTES_PER_STEP
 
     def too_long(*_: object) -> bool:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from hypothesis import given, settings
@@ -230,3 +231,14 @@ def test_a_kernel_of_two_hundred_lines_costs_a_few_milliseconds() -> None:
         normal_form(source)
         times.append(time.process_time() - start)
     assert min(times) < 0.02
+
+
+def test_many_threads_read_sources_at_the_same_time() -> None:
+    sources = [
+        "void f(float *x) {\n" + "".join(f"    x[{i}] = {n} * x[{i + 1}];\n" for i in range(200)) + "}\n"
+        for n in range(16)
+    ]
+    alone = [behaviour(source, "cpp") for source in sources]
+    with ThreadPoolExecutor(8) as pool:
+        for _ in range(4):
+            assert list(pool.map(lambda source: behaviour(source, "cpp"), sources)) == alone
