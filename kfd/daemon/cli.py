@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -39,8 +40,10 @@ def serve(
     accept_unsandboxed: bool,
 ) -> None:
     """Serve campaigns until stopped (SIGTERM or Ctrl-C)."""
+    # The embedded agent is spawned, never forked with gRPC's threads in it; without this gRPC remarks on each spawn.
+    os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "false")
     try:
-        import asyncio
+        import asyncio  # here, so that --version and --help stay quick
 
         import uvloop
 

@@ -49,6 +49,7 @@ __all__ = ["Daemon", "serve", "started"]
 SERVER_OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.keepalive_time_ms", 8_000),
     ("grpc.keepalive_timeout_ms", 4_000),
+    ("grpc.http2.ping_timeout_ms", 4_000),  # what really ends the wait for a ping's answer in current gRPC
     ("grpc.keepalive_permit_without_calls", 1),
     ("grpc.http2.min_recv_ping_interval_without_data_ms", 5_000),
     ("grpc.http2.max_ping_strikes", 0),
@@ -93,7 +94,8 @@ async def started(
         await asyncio.to_thread(blobs.sweep)
 
         boot = os.urandom(16)
-        engine = Engine(policy or FleetPolicy(), boot)
+        policy = policy or FleetPolicy()
+        engine = Engine(policy, boot)
         snapshot = await load(reader.connection)
         first = engine.load(
             snapshot.campaigns,
@@ -128,7 +130,7 @@ async def started(
         control = ControlService(reactor, reader, blobs, desk, defaults, pack)
         control_pb2_grpc.add_ControlServiceServicer_to_server(control, server)
         admin_pb2_grpc.add_AdminServiceServicer_to_server(AdminService(reactor), server)
-        worker_pb2_grpc.add_WorkerServiceServicer_to_server(WorkerService(reactor), server)
+        worker_pb2_grpc.add_WorkerServiceServicer_to_server(WorkerService(reactor, policy), server)
         blob_pb2_grpc.add_BlobServiceServicer_to_server(BlobService(blobs), server)
         address = _bind(server, config.server.listen, state)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import logging
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -16,6 +17,7 @@ from typing import Any, Protocol
 
 import structlog
 
+from kfd.base.plain import plain_line
 from kfd.core.commands import Command, DraftRequest, Refuse, ReplyTo, StartDraft, StopDraft
 from kfd.core.engine import Engine
 from kfd.core.events import CallDropped, DaemonStopping, Event, Ticked
@@ -28,6 +30,8 @@ BATCH_EVENTS = 256
 QUEUE_EVENTS = 20_000
 STALL_RETRY_SECONDS = (0.2, 0.5, 1.0, 2.0)
 IDLE_CHECKPOINT_SECONDS = 5.0
+LOG_TEXT = 500
+"""Characters of a text that the log shows; all of it is in the event."""
 
 
 class Effects(Protocol):
@@ -187,10 +191,21 @@ class Reactor:
                 case StopDraft(candidate=candidate):
                     if self._effects is not None:
                         self._effects.stop_draft(candidate)
-                case Fact(kind=kind, campaign=campaign, body=body):
-                    self._log.info(kind, campaign=campaign, **{key: value for key, value in body if value is not None})
+                case Fact():
+                    self._tell(command)
                 case _:
                     pass
+
+    def _tell(self, fact: Fact) -> None:
+        """Log a fact. Texts of models, compilers and workers reach no terminal with their control characters."""
+        if not self._log.is_enabled_for(logging.INFO):
+            return
+        shown = {
+            key: plain_line(value, LOG_TEXT) if isinstance(value, str) else value
+            for key, value in (("campaign", fact.campaign), *fact.body)
+            if value is not None
+        }
+        self._log.info(fact.kind, **shown)
 
     def _resolve(self, call: CallId, value: object) -> None:
         future = self._calls.get(call)

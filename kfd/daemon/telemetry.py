@@ -11,7 +11,10 @@ __all__ = ["configure_logging"]
 
 
 def configure_logging(format_: str, level: str) -> None:
-    """Set structlog up for this process; logs go to standard error."""
+    """Set structlog up for this process; logs go to standard error.
+
+    Tracebacks come without local variables, which may hold the token or a key.
+    """
     is_console = format_ == "console" or (format_ == "auto" and sys.stderr.isatty())
     shared: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,
@@ -20,7 +23,7 @@ def configure_logging(format_: str, level: str) -> None:
         structlog.processors.StackInfoRenderer(),
     ]
     last: list[structlog.typing.Processor] = (
-        [structlog.dev.ConsoleRenderer()]
+        [structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)]
         if is_console
         else [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
     )

@@ -9,6 +9,7 @@ import random
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from pathlib import Path
@@ -28,6 +29,7 @@ from kfd.base.work import (
     Report,
     RunResult,
     RunSpec,
+    SlotKind,
     Stopped,
     Verdict,
     VerdictCode,
@@ -39,9 +41,11 @@ from kfd.testing.sim_agent import run_agents
 from kfd_worker.agent import Agent
 from kfd_worker.blobs import BlobClient, BlobMissing
 from kfd_worker.config import AgentConfig
+from kfd_worker.core.values import Idle, SendSync
 from kfd_worker.executors.simulated import SimulatedExecutor
 from kfd_worker.executors.sound import SoundExecutor
-from kfd_worker.transport import CallFailed, Token, open_channel
+from kfd_worker.launcher.config import LauncherFacts
+from kfd_worker.transport import CallFailed, SlotFacts, Token, Transport, open_channel
 
 QUICK = FleetPolicy(
     lease_ttl=2 * SECOND,
@@ -478,6 +482,25 @@ async def test_a_silent_network_never_lets_two_agents_work_on_one_job(rig: Rig) 
     rig.reactor.add([again])
     await rig.settled(again)
     assert set(rig.reactor.settled) == {job.id, again.id}
+    await proxy.close()
+
+
+@pytest.mark.slow
+async def test_a_silent_network_shows_within_fifteen_seconds_and_is_not_taken_for_a_dead_daemon(rig: Rig) -> None:
+    proxy = Proxy(rig.server.port)
+    await proxy.start()
+    token = Token(rig.token_file)
+    async with open_channel(f"127.0.0.1:{proxy.port}") as channel:
+        transport = Transport(channel, token, "w1", b"nonce-01", "m1")
+        facts = LauncherFacts(toolchains=(), devices=(), sandbox=())
+        await transport.register(facts, [SlotFacts(name="b0", kind=SlotKind.BUILD)], [], [])
+        proxy.cut()
+        sync = SendSync(seq=1, accepting=True, state=Idle(), deadline=60 * SECOND)
+        begin = time.monotonic()
+        with pytest.raises(CallFailed) as failed:
+            await transport.sync("b0", sync)
+    assert time.monotonic() - begin < 15
+    assert not failed.value.down
     await proxy.close()
 
 
