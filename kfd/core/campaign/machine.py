@@ -10,14 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from kfd.base.digest import Digest
 from kfd.base.failure import Bug, WrongState
-from kfd.base.ids import CandidateId, candidate_id, candidate_of, job_id
+from kfd.base.ids import CandidateId, candidate_id, candidate_of
 from kfd.base.instant import Instant
-from kfd.base.work import Incident, Report, RunResult, Speedup, Stopped, Verdict, VerdictCode
-from kfd.core.campaign import judging
-from kfd.core.campaign.ports import CancelJob, Enqueue, Loaded, Output
-from kfd.core.campaign.questions import Questions
+from kfd.base.work import Incident, Report, Stopped, Verdict
+from kfd.core.campaign.ports import Enqueue, Output
 from kfd.core.campaign.state import (
     BUILD,
     ENDED,
@@ -32,51 +29,24 @@ from kfd.core.campaign.state import (
     run_job,
     run_result_of,
 )
-from kfd.core.campaign.stopwatch import Stopwatch
+from kfd.core.campaign.steps import Steps
 from kfd.core.commands import (
-    DemoteCandidate,
     DraftRequest,
     Packed,
     SaveCampaign,
-    SaveCandidate,
-    SaveElite,
     SaveReport,
     SaveText,
     StartDraft,
-    StopDraft,
 )
-from kfd.core.dice import Dice
 from kfd.core.events import DraftArrived, Drafted, DraftEvent, DraftFaulted, DraftMissed, DraftRejected
 from kfd.core.fleet.model import NEVER, Fact, Job
-from kfd.core.search.archive import Archive, Elite
 from kfd.core.search.emitter import Operator, Proposal, propose
 
 __all__ = ["Campaign"]
 
-WORKING = frozenset({CampaignState.BASELINING, CampaignState.RUNNING})
-"""States in which the campaign's time runs."""
 
-MAX_VERIFICATIONS = 4
-"""Winners that may fail their fresh measurement before the campaign ends without one."""
-
-
-class Campaign:
-    """One campaign that has not ended."""
-
-    def __init__(self, loaded: Loaded, now: Instant) -> None:
-        self.spec = loaded.spec
-        self.record = loaded.record
-        self.archive = Archive(loaded.elites)
-        self._dice = Dice(loaded.spec.seed)
-        self._open = {candidate.id: candidate for candidate in loaded.open_candidates}
-        self._initial = loaded.initial
-        self._broken = list(loaded.broken)
-        self._normals = set(loaded.normals)
-        self._questions = Questions(loaded.spec.budget_candidates, loaded.answered)
-        self._watch = Stopwatch(loaded.record.active_ns, loaded.spec.budget_ns, now)
-        self._watch.set(now, running=loaded.record.state in WORKING)
-        self._next_ordinal = loaded.next_ordinal
-        self._held = False
+class Campaign(Steps):
+    """One campaign that has not ended: inputs and deciding."""
 
     # ---- inputs ---------------------------------------------------------------------------------------
 
@@ -310,11 +280,6 @@ class Campaign:
         return min(self._questions.next_due(), now + left if is_timed else NEVER)
 
     @property
-    def is_ended(self) -> bool:
-        """Whether nothing more will come of it."""
-        return self.record.state in ENDED
-
-    @property
     def open_candidates(self) -> tuple[Candidate, ...]:
         """Candidates in flight."""
         return tuple(self._open.values())
@@ -332,26 +297,7 @@ class Campaign:
             raise Bug(f"{self.spec.id} keeps a judged candidate open")
         self._questions.check(self._open)
 
-    def _give_up_drafts(self) -> list[Output]:
-        """Time is up: nobody waits for answers any more (a person may never answer)."""
-        out: list[Output] = []
-        for candidate in [c for c in self._open.values() if c.state is CandidateState.DRAFTING]:
-            out.append(StopDraft(candidate=candidate.id))
-            out += self._discard(candidate, DiscardReason.CANCELLED, "the time budget was spent before an answer came")
-        return out
-
-    # ---- steps ----------------------------------------------------------------------------------------
-
-    def _put(self, candidate: Candidate) -> list[Output]:
-        if candidate.is_open:
-            self._open[candidate.id] = candidate
-        else:
-            self._open.pop(candidate.id, None)
-        if candidate.state is not CandidateState.DRAFTING:
-            self._questions.end(candidate.id)
-        if candidate.operator is Operator.INITIAL:
-            self._initial = candidate
-        return [SaveCandidate(campaign=self.spec.id, candidate=candidate)]
+    # ---- asking -----------------------------------------------------------------------------------------------------
 
     def _propose(self) -> Proposal | None:
         return propose(
@@ -394,66 +340,6 @@ class Campaign:
             )
         )
 
-    def _built(self, candidate: Candidate, report: Report) -> list[Output]:
-        artifact = getattr(report.detail, "artifact", None)
-        if not isinstance(artifact, Digest):
-            raise Bug(f"{candidate.id} was built without an artifact")
-        candidate = replace(candidate, state=CandidateState.RUNNING, artifact=artifact)
-        is_initial = candidate.operator is Operator.INITIAL
-        beside = None if is_initial or self._initial is None else self._initial.artifact
-        return [
-            *self._put(candidate),
-            Enqueue(job=run_job(self.spec, candidate.id, artifact, beside, RUN)),
-        ]
-
-    def _judge(self, candidate: Candidate, verdict: Verdict, result: RunResult | None, now: Instant) -> list[Output]:
-        candidate, speed = judging.judged(self.spec, candidate, verdict, result)
-        is_initial = candidate.operator is Operator.INITIAL
-        improved: list[Output] = []
-        if speed is not None:
-            improved = self._archive(candidate, speed)
-        elif verdict.code in judging.REPAIRABLE and not is_initial:
-            self._broken.append(judging.as_broken(candidate))
-        fact = judging.judged_fact(self.spec, candidate, speed, is_elite=bool(improved))
-        out: list[Output] = [*self._put(candidate), fact, *improved]
-        if is_initial and verdict.code is not VerdictCode.OK:
-            text = f"the initial kernel is not correct on this fleet: {verdict.code.value}: {verdict.text}"
-            return out + self._end(CampaignState.FAILED, text, now)
-        return out
-
-    def _archive(self, candidate: Candidate, speed: Speedup) -> list[Output]:
-        before = self.archive.best()
-        elite = judging.as_elite(candidate, speed)
-        added = self.archive.add(elite)
-        if not added.status:
-            return []
-        out: list[Output] = [
-            SaveElite(campaign=self.spec.id, cell=elite.cell, candidate=candidate.id),
-            judging.cell_improved(self.spec, elite, added),
-        ]
-        best = self.archive.best()
-        if best is not None and (before is None or best.candidate != before.candidate):
-            self.record = replace(self.record, best=best.candidate)
-            out.append(SaveCampaign(record=self.record))
-            if candidate.operator is not Operator.INITIAL:
-                out.append(judging.best_improved(self.spec, best, speed))
-        return out
-
-    def _discard(self, candidate: Candidate, reason: str, text: str) -> list[Output]:
-        candidate = replace(candidate, state=CandidateState.DISCARDED, outcome=str(reason), text=text)
-        out: list[Output] = [*self._put(candidate)]
-        if reason not in (DiscardReason.NO_RECORDING, DiscardReason.CANCELLED):
-            out.append(
-                Fact(
-                    kind="candidate.discarded",
-                    campaign=self.spec.id,
-                    body=(("candidate", candidate.id), ("reason", str(reason)), ("text", text)),
-                )
-            )
-        return out
-
-    # ---- ending ---------------------------------------------------------------------------------------
-
     def _is_spent(self, now: Instant) -> bool:
         return self._questions.is_spent or self._watch.left(now) <= 0
 
@@ -461,86 +347,3 @@ class Campaign:
         if self._questions.is_spent:
             return f"budget: {self.spec.budget_candidates} candidates"
         return "budget: time"
-
-    def _move(self, state: CampaignState, reason: str, now: Instant) -> list[Output]:
-        worked = self._watch.set(now, running=state in WORKING)
-        self.record = replace(self.record, state=state, reason=reason, active_ns=worked)
-        fact = Fact(
-            kind=f"campaign.{state.value}",
-            campaign=self.spec.id,
-            body=(("reason", reason),),
-        )
-        return [SaveCampaign(record=self.record), fact]
-
-    def keep_time(self, now: Instant) -> list[Output]:
-        """Write the time spent so far, so that a crash forgets little of it."""
-        self.record = replace(self.record, active_ns=self._watch.read(now))
-        return [SaveCampaign(record=self.record)]
-
-    def _finish(self, reason: str, now: Instant) -> list[Output]:
-        """Measure the winner afresh, then end."""
-        best = self.archive.best()
-        if best is None:
-            return self._end(CampaignState.FINISHED, f"{reason}; no correct candidate", now)
-        if self.record.verifications >= MAX_VERIFICATIONS:
-            note = f"{MAX_VERIFICATIONS} winners did not stand up to a fresh measurement"
-            return self._end(CampaignState.FINISHED, f"{reason}; {note}", now)
-        self.record = replace(
-            self.record,
-            best=best.candidate,
-            verifications=self.record.verifications + 1,
-        )
-        out = self._move(CampaignState.VERIFYING, reason, now)
-        return [*out, Enqueue(job=self._verify_job(best))]
-
-    def _verify_job(self, best: Elite) -> Job:
-        is_initial = self._initial is not None and best.candidate == self._initial.id
-        beside = None if is_initial or self._initial is None else self._initial.artifact
-        purpose = f"{VERIFY}{self.record.verifications}"
-        return run_job(self.spec, best.candidate, best.artifact, beside, purpose)
-
-    def _verified(self, job: Job, report: Report, now: Instant) -> list[Output]:
-        best = self.record.best
-        if self.record.state is not CampaignState.VERIFYING or best is None or candidate_of(job.id) != best:
-            return []
-        out: list[Output] = [SaveReport(job=job.id, candidate=best, report=report)]
-        result = run_result_of(report)
-        match report.outcome:
-            case Verdict(code=VerdictCode.OK) if result is not None and result.speedups:
-                self.record = replace(self.record, final_speedups=result.speedups, verify_note="")
-            case Verdict(code=code, text=text):
-                return out + self._demote(best, f"{code.value}: {text}", now)
-            case Incident(code=code, text=text):
-                note = f"not re-measured ({code.value}): {text}"
-                self.record = replace(self.record, verify_note=note, incidents=self.record.incidents + 1)
-            case Stopped(reason=reason):
-                self.record = replace(self.record, verify_note=f"not re-measured: {reason}")
-        return out + self._end(CampaignState.FINISHED, self.record.reason, now)
-
-    def _demote(self, best: CandidateId, text: str, now: Instant) -> list[Output]:
-        """The winner failed its fresh measurement: it is no winner; try the next one."""
-        self.archive.remove(best)
-        reason = self.record.reason
-        self.record = replace(self.record, best=None)
-        fact = Fact(
-            kind="candidate.demoted",
-            campaign=self.spec.id,
-            body=(("candidate", best), ("text", text)),
-        )
-        demote = DemoteCandidate(campaign=self.spec.id, candidate=best, text=text)
-        return [demote, fact, *self._finish(reason, now)]
-
-    def _end(self, state: CampaignState, reason: str, now: Instant) -> list[Output]:
-        out: list[Output] = []
-        for candidate in list(self._open.values()):
-            if candidate.state is CandidateState.DRAFTING:
-                out.append(StopDraft(candidate=candidate.id))
-            elif candidate.state is CandidateState.BUILDING:
-                out.append(CancelJob(job=job_id(candidate.id, BUILD), reason=reason))
-            else:
-                out.append(CancelJob(job=job_id(candidate.id, RUN), reason=reason))
-            out += self._discard(candidate, DiscardReason.CANCELLED, reason)
-        if self.record.state is CampaignState.VERIFYING and state is CampaignState.CANCELLED and self.record.best:
-            verify = job_id(self.record.best, f"{VERIFY}{self.record.verifications}")
-            out.append(CancelJob(job=verify, reason=reason))
-        return [*out, *self._move(state, reason, now)]
