@@ -67,9 +67,8 @@ def _verdict(campaign: control_pb2.Campaign, best: Path, least_gain: float) -> i
     gain = 0.0
     for speed in campaign.final_speeds:
         against = "the reference (PyTorch)" if speed.baseline == "reference" else "the initial kernel"
-        _say(
-            f"  {speed.value:.2f}x against {against}, 95 % interval [{speed.low:.2f}, {speed.high:.2f}], {speed.rounds} rounds"
-        )
+        interval = f"95 % interval [{speed.low:.2f}, {speed.high:.2f}], {speed.rounds} rounds"
+        _say(f"  {speed.value:.2f}x against {against}, {interval}")
         if speed.baseline == "initial":
             gain = speed.value
     _say(f"its source: {best}")

@@ -74,7 +74,7 @@ async def _load_campaign(connection: aiosqlite.Connection, loaded: Loaded, snaps
     campaign = loaded.spec.id
     async with connection.execute(
         f"SELECT {CANDIDATE_COLUMNS} FROM candidate WHERE campaign = ? "
-        "AND state IN ('drafting', 'building', 'running') ORDER BY ordinal",
+        "AND state IN ('drafting', 'building', 'running', 'confirming') ORDER BY ordinal",
         (campaign,),
     ) as cursor:
         loaded.open_candidates = [rows.candidate_from_row(tuple(row)) async for row in cursor]

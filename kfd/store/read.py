@@ -158,13 +158,13 @@ class Reader:
         if not found:
             raise NotFound(f"no candidate {candidate}", mend=f"kfd-client status {campaign}")
         reports = await self._all(
-            "SELECT body FROM report WHERE campaign = ? AND ordinal = ? AND purpose IN ('build', 'run') "
-            "ORDER BY purpose DESC LIMIT 1",
+            "SELECT body FROM report WHERE campaign = ? AND ordinal = ? AND purpose IN ('build', 'run', 'confirm') "
+            "ORDER BY CASE purpose WHEN 'confirm' THEN 0 WHEN 'run' THEN 1 ELSE 2 END LIMIT 1",
             (campaign, ordinal),
         )
         attempts = await self._all(
-            "SELECT coalesce(sum(attempt), 0) FROM job WHERE campaign = ? AND id IN (?, ?)",
-            (campaign, f"{candidate}.build", f"{candidate}.run"),
+            "SELECT coalesce(sum(attempt), 0) FROM job WHERE campaign = ? AND id IN (?, ?, ?)",
+            (campaign, f"{candidate}.build", f"{candidate}.run", f"{candidate}.confirm"),
         )
         return CandidateView(
             candidate=rows.candidate_from_row(found[0][:-1]),

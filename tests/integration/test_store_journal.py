@@ -219,8 +219,8 @@ def test_a_damaged_text_is_an_error_and_not_a_surprise(body: bytes) -> None:
 async def test_hot_queries_use_an_index(reader: Reader) -> None:
     for query in (
         "SELECT 1 FROM event WHERE seq > 5 AND campaign = 'c' ORDER BY seq LIMIT 5",
-        "SELECT 1 FROM candidate WHERE campaign = 'c' AND state IN ('drafting', 'building', 'running')",
-        "SELECT 1 FROM candidate AS child WHERE child.campaign = 'c' AND child.parent = 3 AND child.operator = 'repair'",
+        "SELECT 1 FROM candidate WHERE campaign = 'c' AND state IN ('drafting', 'building', 'running', 'confirming')",
+        "SELECT 1 FROM candidate AS c WHERE c.campaign = 'c' AND c.parent = 3 AND c.operator = 'repair'",
         "SELECT 1 FROM text WHERE campaign = 'c' AND ordinal = 1 AND kind = 'source'",
         "SELECT 1 FROM job WHERE campaign = 'c' AND state <> 'settled'",
     ):

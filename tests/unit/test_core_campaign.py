@@ -219,6 +219,48 @@ def test_a_winner_that_fails_its_fresh_measurement_is_no_winner() -> None:
     assert record.final_speedups
 
 
+def run_once(first: float, second: VerdictCode | float) -> tuple[Simulation, CampaignSpec]:
+    """One candidate after the initial kernel (speedup 1); what its first and its second measurement say."""
+
+    def measured(job: Job) -> Report:
+        if job.id.split(".")[0].endswith("-0") or isinstance(job.spec.work, BuildSpec):
+            return report_for(job, VerdictCode.OK, 1.0)
+        if job.id.endswith(".run"):
+            return report_for(job, VerdictCode.OK, first)
+        return report_for(job, second) if isinstance(second, VerdictCode) else report_for(job, VerdictCode.OK, second)
+
+    spec = sim_spec(budget_candidates=1)
+    return run(spec, lambda request: arrived(request, f"kernel {request.ordinal}"), measured), spec
+
+
+def test_nothing_is_displaced_before_a_second_measurement_says_so_too() -> None:
+    simulation, spec = run_once(3.0, 1.01)
+    candidate = next(c for c in simulation.rows.candidates.values() if c.ordinal == 1)
+    assert f"{candidate.id}.confirm" in simulation.rows.settled
+    assert candidate.outcome == "ok"
+    assert candidate.speedups[0].value == 1.01  # the second one counts: the first is biased upwards
+    assert simulation.rows.records[spec.id].best == f"{spec.id}-0"
+
+
+def test_a_confirmed_gain_takes_the_cell() -> None:
+    simulation, spec = run_once(3.0, 2.5)
+    assert simulation.rows.records[spec.id].best == f"{spec.id}-1"
+    assert facts(simulation, "best.improved")[0]["speedup"] == 2.5
+
+
+def test_a_candidate_that_is_right_once_and_wrong_then_is_suspect() -> None:
+    simulation, spec = run_once(3.0, VerdictCode.INCORRECT)
+    candidate = next(c for c in simulation.rows.candidates.values() if c.ordinal == 1)
+    assert candidate.outcome == "suspect"
+    assert candidate.fitness is None
+    assert simulation.rows.records[spec.id].best == f"{spec.id}-0"
+
+
+def test_what_would_displace_nothing_is_measured_once() -> None:
+    simulation, spec = run_once(0.5, 9.0)
+    assert f"{spec.id}-1.confirm" not in simulation.rows.settled
+
+
 def test_cancel_ends_everything_at_once() -> None:
     spec = sim_spec()
     simulation = Simulation(answer, judge)

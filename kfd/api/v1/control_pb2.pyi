@@ -641,7 +641,7 @@ class Candidate(_message.Message):
     campaign: _builtins.str
     ordinal: _builtins.int
     state: _builtins.str
-    """drafting building running judged discarded"""
+    """drafting building running confirming judged discarded"""
     outcome: _builtins.str
     """verdict code or discard reason; empty while in flight"""
     text: _builtins.str

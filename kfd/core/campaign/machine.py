@@ -18,7 +18,6 @@ from kfd.core.campaign.ports import Enqueue, Output
 from kfd.core.campaign.state import (
     BUILD,
     ENDED,
-    RUN,
     VERIFY,
     CampaignState,
     Candidate,
@@ -26,10 +25,9 @@ from kfd.core.campaign.state import (
     DiscardReason,
     build_job,
     is_built,
-    run_job,
     run_result_of,
 )
-from kfd.core.campaign.steps import Steps
+from kfd.core.campaign.steps import PURPOSES, Steps
 from kfd.core.commands import (
     DraftRequest,
     Packed,
@@ -184,7 +182,7 @@ class Campaign(Steps):
                 if purpose == BUILD and is_built(verdict, report):
                     out += self._built(candidate, report)
                 else:
-                    out += self._judge(candidate, verdict, run_result_of(report), now)
+                    out += self._measured(candidate, verdict, run_result_of(report), purpose, now)
             case Incident(code=code, text=text):
                 self.record = replace(self.record, incidents=self.record.incidents + 1)
                 out += [SaveCampaign(record=self.record)]
@@ -258,13 +256,11 @@ class Campaign(Steps):
 
     def jobs(self, sources: dict[CandidateId, str]) -> Iterable[Job]:
         """The jobs that this campaign's rows call for; ``sources`` holds the texts of those being built."""
-        initial = self._initial.artifact if self._initial is not None else None
         for candidate in self._open.values():
             if candidate.state is CandidateState.BUILDING:
                 yield build_job(self.spec, candidate, sources[candidate.id])
-            elif candidate.state is CandidateState.RUNNING and candidate.artifact is not None:
-                beside = None if candidate.operator is Operator.INITIAL else initial
-                yield run_job(self.spec, candidate.id, candidate.artifact, beside, RUN)
+            elif candidate.artifact is not None:
+                yield self._run_job(candidate, candidate.artifact, PURPOSES[candidate.state])
         if self.record.state is CampaignState.VERIFYING and self.record.best is not None:
             best = self.archive.best()
             if best is None or best.candidate != self.record.best:

@@ -28,6 +28,7 @@ from kfd.core.search.emitter import EmitterPolicy, Operator
 
 __all__ = [
     "BUILD",
+    "CONFIRM",
     "ENDED",
     "RUN",
     "VERIFY",
@@ -43,7 +44,7 @@ __all__ = [
     "run_result_of",
 ]
 
-BUILD, RUN, VERIFY = "build", "run", "verify"
+BUILD, RUN, CONFIRM, VERIFY = "build", "run", "confirm", "verify"
 """Purposes of jobs."""
 
 
@@ -63,11 +64,13 @@ ENDED = frozenset({CampaignState.FINISHED, CampaignState.FAILED, CampaignState.C
 
 
 class CandidateState(StrEnum):
-    """``drafting -> building -> running -> judged``, leaving early to ``discarded``."""
+    """``drafting -> building -> running -> (confirming ->) judged``, leaving early to ``discarded``."""
 
     DRAFTING = "drafting"
     BUILDING = "building"
     RUNNING = "running"
+    CONFIRMING = "confirming"
+    """Measured a second time, in fresh processes and with fresh inputs, before it displaces anything."""
     JUDGED = "judged"
     DISCARDED = "discarded"
 
@@ -196,7 +199,7 @@ def build_job(spec: CampaignSpec, candidate: Candidate, source: str) -> Job:
 
 
 def run_job(spec: CampaignSpec, candidate: CandidateId, artifact: Digest, initial: Digest | None, purpose: str) -> Job:
-    """The run job of a candidate (``run``), or the fresh measurement of a winner (``verify``).
+    """The run job of a candidate: ``run``, its ``confirm``, or the fresh measurement of a winner (``verify``).
 
     The seed derives from the campaign's secret and the job, so it exists only after the candidate does,
     differs between jobs, and is the same after a restart.

@@ -18,6 +18,7 @@ from kfd.core.campaign.ports import CancelJob, Enqueue, Loaded, Output
 from kfd.core.campaign.questions import Questions
 from kfd.core.campaign.state import (
     BUILD,
+    CONFIRM,
     ENDED,
     RUN,
     VERIFY,
@@ -42,10 +43,17 @@ from kfd.core.fleet.model import Fact, Job
 from kfd.core.search.archive import Archive, Elite
 from kfd.core.search.emitter import Operator
 
-__all__ = ["WORKING", "Steps"]
+__all__ = ["PURPOSES", "WORKING", "Steps"]
 
 WORKING = frozenset({CampaignState.BASELINING, CampaignState.RUNNING})
 """States in which the campaign's time runs."""
+
+PURPOSES = {
+    CandidateState.BUILDING: BUILD,
+    CandidateState.RUNNING: RUN,
+    CandidateState.CONFIRMING: CONFIRM,
+}
+"""What the job of an open candidate is for."""
 
 MAX_VERIFICATIONS = 4
 """Winners that may fail their fresh measurement before the campaign ends without one."""
@@ -97,12 +105,34 @@ class Steps:
         if not isinstance(artifact, Digest):
             raise Bug(f"{candidate.id} was built without an artifact")
         candidate = replace(candidate, state=CandidateState.RUNNING, artifact=artifact)
+        return [*self._put(candidate), Enqueue(job=self._run_job(candidate, artifact, RUN))]
+
+    def _run_job(self, candidate: Candidate, artifact: Digest, purpose: str) -> Job:
         is_initial = candidate.operator is Operator.INITIAL
         beside = None if is_initial or self._initial is None else self._initial.artifact
-        return [
-            *self._put(candidate),
-            Enqueue(job=run_job(self.spec, candidate.id, artifact, beside, RUN)),
-        ]
+        return run_job(self.spec, candidate.id, artifact, beside, purpose)
+
+    def _measured(
+        self, candidate: Candidate, verdict: Verdict, result: RunResult | None, purpose: str, now: Instant
+    ) -> list[Output]:
+        """A run has ended. One that would displace anything is measured again first: the better of many noisy
+        measurements is biased upwards, so the second one is what the archive is told."""
+        is_ok = verdict.code is VerdictCode.OK
+        if purpose == CONFIRM and not is_ok:
+            text = f"correct at first, then {verdict.code.value}: {verdict.text}"
+            verdict = Verdict(code=VerdictCode.SUSPECT, text=text)
+        elif purpose == RUN and is_ok and candidate.operator is not Operator.INITIAL:
+            tried, speed = judging.judged(self.spec, candidate, verdict, result)
+            if speed is not None and self.archive.would_displace(judging.as_elite(tried, speed)):
+                return self._confirm(replace(candidate, speedups=tried.speedups))
+        return self._judge(candidate, verdict, result, now)
+
+    def _confirm(self, candidate: Candidate) -> list[Output]:
+        artifact = candidate.artifact
+        if artifact is None:
+            raise Bug(f"{candidate.id} ran without an artifact")
+        candidate = replace(candidate, state=CandidateState.CONFIRMING)
+        return [*self._put(candidate), Enqueue(job=self._run_job(candidate, artifact, CONFIRM))]
 
     def _judge(self, candidate: Candidate, verdict: Verdict, result: RunResult | None, now: Instant) -> list[Output]:
         candidate, speed = judging.judged(self.spec, candidate, verdict, result)
@@ -228,10 +258,8 @@ class Steps:
         for candidate in list(self._open.values()):
             if candidate.state is CandidateState.DRAFTING:
                 out.append(StopDraft(candidate=candidate.id))
-            elif candidate.state is CandidateState.BUILDING:
-                out.append(CancelJob(job=job_id(candidate.id, BUILD), reason=reason))
             else:
-                out.append(CancelJob(job=job_id(candidate.id, RUN), reason=reason))
+                out.append(CancelJob(job=job_id(candidate.id, PURPOSES[candidate.state]), reason=reason))
             out += self._discard(candidate, DiscardReason.CANCELLED, reason)
         if self.record.state is CampaignState.VERIFYING and state is CampaignState.CANCELLED and self.record.best:
             verify = job_id(self.record.best, f"{VERIFY}{self.record.verifications}")

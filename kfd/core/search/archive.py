@@ -83,6 +83,13 @@ class Archive:
                 raise ValueError(f"two elites for cell {elite.cell}")
             self._cells[elite.cell] = elite
 
+    def would_displace(self, new: Elite) -> bool:
+        """Whether adding would take a cell from its owner or make a new best."""
+        old = self._cells.get(new.cell)
+        best = self.best()
+        takes_cell = old is not None and clearly_better(new, old)
+        return takes_cell or (old is None and best is not None and new.fitness > best.fitness)
+
     def add(self, new: Elite) -> AddResult:
         """Take a newcomer in if its cell is empty or it is clearly better than the incumbent."""
         old = self._cells.get(new.cell)

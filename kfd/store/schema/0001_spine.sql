@@ -20,7 +20,7 @@ CREATE INDEX campaign_open ON campaign (id) WHERE state NOT IN ('finished', 'fai
 CREATE TABLE candidate (
     campaign TEXT NOT NULL REFERENCES campaign (id),
     ordinal INTEGER NOT NULL CHECK (ordinal >= 0),
-    state TEXT NOT NULL CHECK (state IN ('drafting', 'building', 'running', 'judged', 'discarded')),
+    state TEXT NOT NULL CHECK (state IN ('drafting', 'building', 'running', 'confirming', 'judged', 'discarded')),
     outcome TEXT NOT NULL,
     text TEXT NOT NULL,
     operator TEXT NOT NULL,
@@ -44,7 +44,7 @@ CREATE TABLE candidate (
     CHECK ((state IN ('judged', 'discarded')) = (outcome <> ''))
 ) STRICT, WITHOUT ROWID;
 
-CREATE INDEX candidate_open ON candidate (campaign, ordinal) WHERE state IN ('drafting', 'building', 'running');
+CREATE INDEX candidate_open ON candidate (campaign, ordinal) WHERE state IN ('drafting', 'building', 'running', 'confirming');
 CREATE INDEX candidate_repair ON candidate (campaign, parent) WHERE operator = 'repair';
 CREATE INDEX candidate_outcome ON candidate (campaign, outcome);
 
