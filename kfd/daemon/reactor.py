@@ -27,7 +27,6 @@ from kfd.store.journal import CHECKPOINT_PAGES, Batch, Journal, StoreStalled
 __all__ = ["Effects", "Reactor"]
 
 BATCH_EVENTS = 256
-QUEUE_EVENTS = 20_000
 STALL_RETRY_SECONDS = (0.2, 0.5, 1.0, 2.0)
 IDLE_CHECKPOINT_SECONDS = 5.0
 LOG_TEXT = 500
@@ -54,7 +53,8 @@ class Reactor:
         self._journal = journal
         self._boot = boot
         self._effects: Effects | None = None
-        self._events: asyncio.Queue[Event] = asyncio.Queue(QUEUE_EVENTS)
+        # Unbounded, because every poster is bounded by its kind: one event a draft, a slot, a waiting call, a timer.
+        self._events: asyncio.Queue[Event] = asyncio.Queue()
         self._calls: dict[CallId, asyncio.Future[Any]] = {}
         self._next_call = itertools.count(1)
         self._timer: asyncio.TimerHandle | None = None
@@ -92,7 +92,7 @@ class Reactor:
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._calls[call] = future
         try:
-            await self._events.put(make_event(call))
+            self._events.put_nowait(make_event(call))
             return await future
         except asyncio.CancelledError:
             self._events.put_nowait(CallDropped(call=call))
