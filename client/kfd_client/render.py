@@ -183,6 +183,30 @@ def ending(campaign: control_pb2.Campaign) -> str:
     return "\n".join(lines) + "\n"
 
 
+def validation_lines(campaign: control_pb2.Campaign) -> str:
+    """What a worker found about a task."""
+    lines = []
+    for probe in campaign.probes:
+        detail = f": {plain_line(probe.detail, 200)}" if probe.detail else ""
+        lines.append(f"  {'stands' if probe.passed else 'FAILS '}    {plain_line(probe.name, 80)}{detail}")
+    if campaign.noise_floor:
+        lines.append(f"  noise     {campaign.noise_floor * 100:.1f} % when the reference is measured against itself")
+    lines += [f"  initial   {speed_text(speed)}" for speed in campaign.best_speeds]
+    lines.append(f"  worker    {plain_line(campaign.reason, 500)}")
+    return "\n".join(lines)
+
+
+def validation_facts(campaign: control_pb2.Campaign) -> dict[str, object]:
+    """The same as plain data."""
+    return {
+        "campaign": campaign.id,
+        "state": campaign.state,
+        "reason": campaign.reason,
+        "noise_floor": campaign.noise_floor,
+        "probes": [{"name": p.name, "passed": p.passed, "detail": p.detail} for p in campaign.probes],
+    }
+
+
 def candidate_screen(response: control_pb2.GetCandidateResponse) -> str:
     """All about one candidate, without its texts."""
     one = response.candidate

@@ -16,7 +16,7 @@ from kfd.api.v1 import common_pb2, worker_pb2
 from kfd.base.digest import Digest
 from kfd.base.failure import BadInput
 from kfd.base.ids import JobId
-from kfd.base.work import BuildSpec, JobSpec, LeaseRef, Limits, MeasurementPlan, RunSpec, SlotKind
+from kfd.base.work import AdmitSpec, BuildSpec, JobSpec, LeaseRef, Limits, MeasurementPlan, RunSpec, SlotKind
 
 __all__ = [
     "INT_MAX",
@@ -124,6 +124,12 @@ def job_spec_to_pb(spec: JobSpec) -> worker_pb2.JobSpec:
                 defines=pairs_to_pb(work.defines),
             )
         )
+    elif isinstance(work, AdmitSpec):
+        message.admit.CopyFrom(
+            worker_pb2.AdmitSpec(
+                task=digest_to_pb(work.task), toolchain=work.toolchain, target=work.target, seed=work.seed
+            )
+        )
     else:
         plan = work.plan
         message.run.CopyFrom(
@@ -160,7 +166,9 @@ def job_spec_from_pb(message: worker_pb2.JobSpec) -> JobSpec:
         return JobSpec(work=_build_spec(message.build), limits=limits)
     if kind == "run":
         return JobSpec(work=_run_spec(message.run), limits=limits)
-    raise BadInput("a job that is neither a build nor a run", mend="Install matching versions on both sides.")
+    if kind == "admit":
+        return JobSpec(work=_admit_spec(message.admit), limits=limits)
+    raise BadInput("a job of an unknown kind", mend="Install matching versions on both sides.")
 
 
 def _build_spec(message: worker_pb2.BuildSpec) -> BuildSpec:
@@ -178,10 +186,23 @@ def _build_spec(message: worker_pb2.BuildSpec) -> BuildSpec:
     )
 
 
+def _admit_spec(message: worker_pb2.AdmitSpec) -> AdmitSpec:
+    return AdmitSpec(
+        task=digest_from_pb(message.task),
+        toolchain=text(message.toolchain, "the toolchain", NAME),
+        target=text(message.target, "the target", NAME),
+        seed=_seed(message.seed),
+    )
+
+
+def _seed(seed: bytes) -> bytes:
+    if not 0 < len(seed) <= 64:
+        raise BadInput(f"a seed has 1 to 64 bytes, not {len(seed)}")
+    return seed
+
+
 def _run_spec(message: worker_pb2.RunSpec) -> RunSpec:
     plan = message.plan
-    if not 0 < len(message.seed) <= 64:
-        raise BadInput(f"a seed has 1 to 64 bytes, not {len(message.seed)}")
     if not 0 < plan.confidence < 1 or not 0 < plan.target_half_width < 10:
         raise BadInput("the measurement plan asks for an interval that cannot be")
     min_rounds = integer(plan.min_rounds, "the least number of rounds", 1, 100_000)
@@ -191,7 +212,7 @@ def _run_spec(message: worker_pb2.RunSpec) -> RunSpec:
         initial_artifact=maybe_digest_from_pb(message, "initial_artifact"),
         toolchain=text(message.toolchain, "the toolchain", NAME),
         target=text(message.target, "the target", NAME),
-        seed=message.seed,
+        seed=_seed(message.seed),
         plan=MeasurementPlan(
             min_rounds=min_rounds,
             max_rounds=integer(plan.max_rounds, "the greatest number of rounds", min_rounds, 100_000),

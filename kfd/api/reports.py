@@ -13,12 +13,14 @@ from kfd.api.convert import maybe_digest_from_pb, maybe_digest_to_pb, pairs_from
 from kfd.api.v1 import common_pb2, worker_pb2
 from kfd.base.failure import BadInput
 from kfd.base.work import (
+    AdmitResult,
     BuildResult,
     CaseResult,
     Comparison,
     Diagnostic,
     Incident,
     IncidentCode,
+    Probe,
     Report,
     RunResult,
     Speedup,
@@ -71,17 +73,21 @@ def report_to_pb(report: Report) -> worker_pb2.Report:
         message.build.CopyFrom(_build_result_to_pb(detail))
     elif isinstance(detail, RunResult):
         message.run.CopyFrom(_run_result_to_pb(detail))
+    elif isinstance(detail, AdmitResult):
+        message.admit.CopyFrom(_admit_result_to_pb(detail))
     return message
 
 
 def report_from_pb(message: worker_pb2.Report) -> Report:
     """A report from the wire. Raises BadInput."""
-    detail: BuildResult | RunResult | None = None
+    detail: BuildResult | RunResult | AdmitResult | None = None
     kind = message.WhichOneof("detail")
     if kind == "build":
         detail = _build_result(message.build)
     elif kind == "run":
         detail = _run_result(message.run)
+    elif kind == "admit":
+        detail = _admit_result(message.admit)
     return Report(
         outcome=_outcome(message),
         detail=detail,
@@ -142,6 +148,30 @@ def _build_result(message: worker_pb2.BuildResult) -> BuildResult:
             for item in count(message.diagnostics, "diagnostics", _DIAGNOSTICS)
         ),
         facts=pairs_from_pb(message.facts, "facts"),
+    )
+
+
+def _admit_result_to_pb(result: AdmitResult) -> worker_pb2.AdmitResult:
+    return worker_pb2.AdmitResult(
+        probes=[worker_pb2.Probe(name=item.name, passed=item.passed, detail=item.detail) for item in result.probes],
+        noise_floor=result.noise_floor,
+    )
+
+
+def _admit_result(message: worker_pb2.AdmitResult) -> AdmitResult:
+    noise = finite(message.noise_floor, "the noise floor")
+    if noise < 0:
+        raise BadInput(f"a noise floor of {noise!r}")
+    return AdmitResult(
+        probes=tuple(
+            Probe(
+                name=text(item.name, "a probe's name", NAME),
+                passed=item.passed,
+                detail=text(item.detail, "a probe's detail", _DETAIL),
+            )
+            for item in count(message.probes, "probes", _CASES)
+        ),
+        noise_floor=noise,
     )
 
 
@@ -250,6 +280,14 @@ def bound_report(report: Report) -> Report:
             detail,
             diagnostics=tuple(_bound_diagnostic(item) for item in detail.diagnostics[:_DIAGNOSTICS]),
             facts=_bound_pairs(detail.facts),
+        )
+    elif isinstance(detail, AdmitResult):
+        detail = replace(
+            detail,
+            probes=tuple(
+                replace(item, name=_cut(item.name, NAME), detail=_cut(item.detail, _DETAIL))
+                for item in detail.probes[:_CASES]
+            ),
         )
     elif isinstance(detail, RunResult):
         detail = replace(

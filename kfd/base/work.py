@@ -15,6 +15,8 @@ from kfd.base.ids import JobId
 from kfd.base.instant import SECOND, Span
 
 __all__ = [
+    "AdmitResult",
+    "AdmitSpec",
     "BuildResult",
     "BuildSpec",
     "CaseResult",
@@ -26,6 +28,7 @@ __all__ = [
     "LeaseRef",
     "Limits",
     "MeasurementPlan",
+    "Probe",
     "Report",
     "Requirement",
     "RunResult",
@@ -162,10 +165,20 @@ class RunSpec:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AdmitSpec:
+    """Prove a task before any candidate is judged (evaluation notes, 5.1): wrong answers must fail."""
+
+    task: Digest
+    toolchain: str
+    target: str
+    seed: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class JobSpec:
     """Everything a worker needs for one job."""
 
-    work: BuildSpec | RunSpec
+    work: BuildSpec | RunSpec | AdmitSpec
     limits: Limits
 
     @property
@@ -268,11 +281,30 @@ class RunResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Probe:
+    """One wrong answer that was tried on a task, or one property that its reference must have."""
+
+    name: str
+    passed: bool
+    """Whether the task stood the probe: the wrong answer was refused, the property holds."""
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdmitResult:
+    """Evidence about a task. The verdict is ``ok`` when every probe passed, else ``incorrect``."""
+
+    probes: tuple[Probe, ...] = ()
+    noise_floor: float = 0.0
+    """Relative half-width of the interval when the reference is measured against itself."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
     """What became of one attempt at a job."""
 
     outcome: Verdict | Incident | Stopped
-    detail: BuildResult | RunResult | None = None
+    detail: BuildResult | RunResult | AdmitResult | None = None
     log_tail: str = ""
     log: Digest | None = None
     stages_ns: tuple[tuple[str, int], ...] = ()

@@ -188,7 +188,8 @@ class Engine:
         if known is not None:
             return [ReplyTo(call=event.call, value=(known[0], known[1], True))]
         if not spec.name:
-            spec = replace(spec, name=self._free_name(spec.task_name))
+            stem = f"{spec.task_name}-check" if spec.validate_only else spec.task_name
+            spec = replace(spec, name=self._free_name(stem))
         elif spec.name in self._names:
             raise CallerError(f"there is a campaign named {spec.name}", mend="give another --name")
         record = CampaignRecord(id=spec.id, state=CampaignState.BASELINING)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kfd.base.ids import CampaignId
-from kfd.base.work import Report
+from kfd.base.work import AdmitResult, Report
 from kfd.core.campaign.state import CampaignRecord, CampaignSpec, Candidate
 
 __all__ = ["CampaignView", "CandidateView", "EventRow"]
@@ -23,6 +23,8 @@ class CampaignView:
     cells: int
     best: Candidate | None
     has_initial: bool
+    admission: AdmitResult | None
+    """What was tried on the task before the campaign began; None while that is not done."""
     input_tokens: int
     output_tokens: int
     last_seq: int

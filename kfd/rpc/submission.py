@@ -91,7 +91,7 @@ def spec_of(
         plan=defaults.plan,
         baseline=task.baseline,
         target_speedup=task.target_speedup,
-        generator=_generator(task, options.generator, defaults),
+        generator="none" if options.validate_only else _generator(task, options.generator, defaults),
         models=_models(tuple(options.models), defaults),
         budget_candidates=candidates,
         budget_ns=budget_ns,
@@ -102,6 +102,7 @@ def spec_of(
         idempotency_key=key,
         submitted_at=submitted_at,
         simulated=toolchain == "sim",
+        validate_only=options.validate_only,
     )
 
 

@@ -66,6 +66,11 @@ def campaign_to_pb(view: CampaignView, waiting_for: Iterable[str] = ()) -> contr
         task=_digest_to_pb(spec.task),
         verify_note=record.verify_note,
         simulated=spec.simulated,
+        probes=[
+            control_pb2.ProbeView(name=probe.name, passed=probe.passed, detail=probe.detail)
+            for probe in (view.admission.probes if view.admission else ())
+        ],
+        noise_floor=view.admission.noise_floor if view.admission else 0.0,
     )
 
 

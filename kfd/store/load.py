@@ -34,7 +34,7 @@ _PLACEHOLDER = JobSpec(
 )
 """Job rows hold no spec; the engine derives it from the candidate."""
 
-_RECORD = "state, reason, best, final_speedups, verify_note, verifications, active_ns, incidents"
+_RECORD = "state, reason, best, final_speedups, verify_note, verifications, active_ns, incidents, admitted"
 
 
 @dataclass(kw_only=True)

@@ -13,6 +13,7 @@ import aiosqlite
 
 from kfd.base.failure import Exhausted, NotFound
 from kfd.base.ids import CampaignId, CandidateId, campaign_of, ordinal_of
+from kfd.base.work import AdmitResult
 from kfd.core.campaign.state import DiscardReason
 from kfd.core.views import CampaignView, CandidateView, EventRow
 from kfd.store import rows
@@ -23,7 +24,7 @@ __all__ = ["Reader"]
 QUERY_SECONDS = 2.0
 """A query that takes longer is stopped: readers must not pin the log."""
 
-_RECORD = "state, reason, best, final_speedups, verify_note, verifications, active_ns, incidents"
+_RECORD = "state, reason, best, final_speedups, verify_note, verifications, active_ns, incidents, admitted"
 
 
 class Reader:
@@ -116,6 +117,10 @@ class Reader:
         )
         cells = await self._all("SELECT count(*) FROM elite WHERE campaign = ?", (spec.id,))
         last = await self._all("SELECT coalesce(max(seq), 0) FROM event WHERE campaign = ?", (spec.id,))
+        admission = await self._all(
+            "SELECT body FROM report WHERE campaign = ? AND ordinal = 0 AND purpose = 'admit'", (spec.id,)
+        )
+        detail = rows.report_from_text(admission[0][0]).detail if admission else None
         best = None
         if record.best is not None:
             best = (await self.candidate(record.best)).candidate
@@ -126,6 +131,7 @@ class Reader:
             cells=cells[0][0],
             best=best,
             has_initial=any(row[4] for row in counts),
+            admission=detail if isinstance(detail, AdmitResult) else None,
             input_tokens=sum(row[2] for row in counts),
             output_tokens=sum(row[3] for row in counts),
             last_seq=last[0][0],

@@ -172,7 +172,7 @@ def campaign_spec(text: str) -> CampaignSpec:
 
 
 def record_row(record: CampaignRecord) -> Row:
-    """(state, reason, best, final_speedups, verify_note, verifications, active_ns, incidents)."""
+    """(state, reason, best, final_speedups, verify_note, verifications, active_ns, incidents, admitted)."""
     return (
         record.state.value,
         record.reason,
@@ -182,6 +182,7 @@ def record_row(record: CampaignRecord) -> Row:
         record.verifications,
         record.active_ns,
         record.incidents,
+        int(record.admitted),
     )
 
 
@@ -197,6 +198,7 @@ def campaign_record(id_: str, row: Row) -> CampaignRecord:
         verifications=row[5],
         active_ns=row[6],
         incidents=row[7],
+        admitted=bool(row[8]),
     )
 
 

@@ -56,6 +56,11 @@ def outcome_of(spec: worker_pb2.JobSpec) -> worker_pb2.Report:
             verdict=worker_pb2.Verdict(code=common_pb2.VERDICT_CODE_OK),
             build=worker_pb2.BuildResult(artifact=artifact),
         )
+    if spec.WhichOneof("work") == "admit":
+        return worker_pb2.Report(
+            verdict=worker_pb2.Verdict(code=common_pb2.VERDICT_CODE_OK),
+            admit=worker_pb2.AdmitResult(probes=[worker_pb2.Probe(name="simulated", passed=True)]),
+        )
     return _run(spec.run)
 
 

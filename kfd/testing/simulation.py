@@ -23,11 +23,14 @@ from kfd.base.ids import (
 )
 from kfd.base.instant import MINUTE, SECOND, Instant
 from kfd.base.work import (
+    AdmitResult,
+    AdmitSpec,
     BuildResult,
     BuildSpec,
     CaseResult,
     Limits,
     MeasurementPlan,
+    Probe,
     Report,
     RunResult,
     SlotKind,
@@ -137,6 +140,9 @@ def speedup(value: float, baseline: str = "reference") -> Speedup:
 
 def report_for(job: Job, code: VerdictCode, value: float = 1.0) -> Report:
     """A report that ends a job with a verdict."""
+    if isinstance(job.spec.work, AdmitSpec):
+        probe = Probe(name="zeros", passed=code is VerdictCode.OK)
+        return Report(outcome=Verdict(code=code, text="zeros would pass"), detail=AdmitResult(probes=(probe,)))
     if isinstance(job.spec.work, BuildSpec):
         if code in (VerdictCode.COMPILE_ERROR, VerdictCode.RESOURCE_LIMIT):
             return Report(outcome=Verdict(code=code, text="no"), detail=BuildResult())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from kfd.base.failure import NotFound
 from kfd.base.ids import CampaignId
 from kfd.core.commands import DraftRequest
 from kfd.core.engine import Engine
-from kfd.core.events import CallDropped, CampaignCancelled, CampaignSubmitted
+from kfd.core.events import CallDropped, CampaignCancelled, CampaignSubmitted, Ticked
 from kfd.core.fleet.model import FleetPolicy
 from kfd.daemon import reactor as reactor_module
 from kfd.daemon.reactor import Reactor
@@ -78,6 +79,16 @@ def submit(reactor: Reactor, key: str = "one") -> asyncio.Task[object]:
     return asyncio.create_task(call())
 
 
+async def admit(reactor: Reactor, effects: Effects, count: int = 4) -> None:
+    """As if a worker had proved the task: drafts may start."""
+    for campaign in reactor.engine.campaigns.values():
+        campaign.record = replace(campaign.record, admitted=True)
+    reactor.post(Ticked())
+    async with asyncio.timeout(5):
+        while len(effects.started) < count:
+            await reactor.committed(0.05)
+
+
 async def test_nothing_is_visible_before_the_commit(running: tuple[Reactor, Effects], journal: Gated) -> None:
     reactor, effects = running
     journal.gate.clear()
@@ -87,7 +98,12 @@ async def test_nothing_is_visible_before_the_commit(running: tuple[Reactor, Effe
     assert not effects.started
     journal.gate.set()
     assert await asyncio.wait_for(reply, 5) == (sim_spec("one").id, "one", False)
-    assert len(effects.started) == 4
+    journal.gate.clear()
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(admit(reactor, effects), 0.2)
+    assert not effects.started
+    journal.gate.set()
+    await admit(reactor, effects)
 
 
 async def test_a_stalled_store_delays_and_loses_nothing(
@@ -98,7 +114,7 @@ async def test_a_stalled_store_delays_and_loses_nothing(
     journal.stalls = 3
     assert await asyncio.wait_for(submit(reactor), 5)
     assert journal.stalls == 0
-    assert len(effects.started) == 4
+    await admit(reactor, effects)
     assert reactor.stalled_since is None
 
 
@@ -134,6 +150,7 @@ async def test_a_caller_that_goes_away_is_reported(running: tuple[Reactor, Effec
 async def test_cancelling_a_campaign_stops_its_drafts_after_the_commit(running: tuple[Reactor, Effects]) -> None:
     reactor, effects = running
     await submit(reactor)
+    await admit(reactor, effects)
     campaign = sim_spec("one").id
     await reactor.call(lambda call: CampaignCancelled(call=call, campaign=campaign, reason="enough"))
     assert sorted(effects.stopped) == sorted(request.candidate for request in effects.started)

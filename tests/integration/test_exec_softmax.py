@@ -83,7 +83,7 @@ async def test_the_initial_kernel_is_right_and_its_reference_takes_a_millisecond
     assert isinstance(done.report.outcome, Verdict)
     assert done.report.outcome.code is VerdictCode.OK
     assert isinstance(done.report.detail, RunResult)
-    assert {case.case for case in done.report.detail.cases} == {case.name for case in SPEC.cases}
+    assert {case.case for case in done.report.detail.cases} >= {case.name for case in SPEC.cases}
     # Half of what the task promises: other machines are faster than the one it was made on.
     assert all(min(one.baseline_ns) > 500_000 for one in done.report.detail.comparisons)
 

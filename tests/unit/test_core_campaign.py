@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from kfd.base.instant import MINUTE, SECOND
-from kfd.base.work import BuildSpec, Incident, IncidentCode, Report, VerdictCode
+from kfd.base.work import AdmitSpec, BuildSpec, Incident, IncidentCode, Report, VerdictCode
 from kfd.core.campaign.state import CampaignSpec, CampaignState
 from kfd.core.commands import DraftRequest, StartDraft
 from kfd.core.events import (
@@ -33,6 +33,8 @@ def answer(request: DraftRequest) -> DraftEvent:
 
 
 def judge(job: Job) -> Report:
+    if is_admission(job):
+        return report_for(job, VerdictCode.OK)
     seed = int(hashlib.sha256(job.id.rpartition(".")[0].encode()).hexdigest(), 16)
     if isinstance(job.spec.work, BuildSpec):
         code = VerdictCode.COMPILE_ERROR if seed % 5 == 0 and not job.id.endswith("-0.build") else VerdictCode.OK
@@ -41,6 +43,10 @@ def judge(job: Job) -> Report:
         return report_for(job, VerdictCode.OK, 1.0)
     code = VerdictCode.INCORRECT if seed % 5 == 1 else VerdictCode.OK
     return report_for(job, code, 0.5 + (seed % 97) / 20)
+
+
+def is_admission(job: Job) -> bool:
+    return isinstance(job.spec.work, AdmitSpec)
 
 
 def run(
@@ -80,10 +86,49 @@ def test_the_initial_kernel_is_measured_before_anything_is_asked() -> None:
 
 def test_an_initial_kernel_that_is_wrong_fails_the_campaign_with_the_reason() -> None:
     spec = sim_spec()
-    simulation = run(spec, judge=lambda job: report_for(job, VerdictCode.INCORRECT))
+    simulation = run(
+        spec, judge=lambda job: judge(job) if is_admission(job) else report_for(job, VerdictCode.INCORRECT)
+    )
     record = simulation.rows.records[spec.id]
     assert record.state is CampaignState.FAILED
     assert "initial kernel is not correct" in record.reason
+
+
+def test_a_task_that_accepts_a_wrong_answer_is_refused_with_the_reason_and_blames_nobody() -> None:
+    def lenient(job: Job) -> Report:
+        return report_for(job, VerdictCode.INCORRECT) if is_admission(job) else judge(job)
+
+    for initial in (INITIAL, None):
+        spec = sim_spec()
+        simulation = Simulation(answer, lenient)
+        simulation.submit(spec, initial)
+        simulation.run()
+        record = simulation.rows.records[spec.id]
+        assert record.state is CampaignState.FAILED
+        assert record.reason == "the task is refused: zeros would pass"
+        assert not any(isinstance(command, StartDraft) for command in simulation.commands)
+        assert all(c.outcome in ("ok", "cancelled") for c in simulation.rows.candidates.values())
+
+
+def test_a_task_that_cannot_be_proved_is_an_incident_and_fails_the_campaign() -> None:
+    def sick(job: Job) -> Report:
+        return (
+            Report(outcome=Incident(code=IncidentCode.REFERENCE, text="no memory")) if is_admission(job) else judge(job)
+        )
+
+    spec = sim_spec()
+    simulation = run(spec, judge=sick)
+    assert simulation.rows.records[spec.id].reason == "the task could not be proved (reference): no memory"
+
+
+def test_validating_asks_nothing_and_ends_when_the_kernel_is_measured() -> None:
+    spec = sim_spec(validate_only=True)
+    simulation = run(spec)
+    record = simulation.rows.records[spec.id]
+    assert record.state is CampaignState.FINISHED
+    assert record.reason.startswith("validated")
+    assert simulation.outcomes(spec.id) == {"ok": 1}
+    assert not any(isinstance(command, StartDraft) for command in simulation.commands)
 
 
 def test_a_campaign_can_begin_from_nothing() -> None:

@@ -22,6 +22,7 @@ from kfd.base.work import (
     JobSpec,
     LeaseRef,
     Report,
+    RunSpec,
     Stage,
     Stopped,
     Verdict,
@@ -191,7 +192,7 @@ def inputs_of(spec: JobSpec) -> list[Digest]:
     """Blobs that a job needs, each once."""
     work = spec.work
     digests = [work.task]
-    if not isinstance(work, BuildSpec):
+    if isinstance(work, RunSpec):
         digests.append(work.artifact)
         if work.initial_artifact is not None:
             digests.append(work.initial_artifact)

@@ -82,6 +82,7 @@ class CampaignOptions(_message.Message):
     TARGET_FIELD_NUMBER: _builtins.int
     IN_FLIGHT_FIELD_NUMBER: _builtins.int
     MODELS_FIELD_NUMBER: _builtins.int
+    VALIDATE_ONLY_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """empty: task name and a counter"""
     generator: _builtins.str
@@ -96,6 +97,8 @@ class CampaignOptions(_message.Message):
     """empty: the task's"""
     in_flight: _builtins.int
     """0: the daemon's default"""
+    validate_only: _builtins.bool
+    """prove the task and its kernel on a worker, ask nothing"""
     @_builtins.property
     def models(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """empty: all configured"""
@@ -111,10 +114,11 @@ class CampaignOptions(_message.Message):
         target: _builtins.str = ...,
         in_flight: _builtins.int = ...,
         models: _abc.Iterable[_builtins.str] | None = ...,
+        validate_only: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["candidates", b"candidates", "generator", b"generator", "in_flight", b"in_flight", "max_ns", b"max_ns", "models", b"models", "name", b"name", "seed", b"seed", "target", b"target"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["candidates", b"candidates", "generator", b"generator", "in_flight", b"in_flight", "max_ns", b"max_ns", "models", b"models", "name", b"name", "seed", b"seed", "target", b"target", "validate_only", b"validate_only"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -232,6 +236,31 @@ class Count(_message.Message):
 Global___Count: _TypeAlias = Count  # noqa: Y015
 
 @_typing.final
+class ProbeView(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    PASSED_FIELD_NUMBER: _builtins.int
+    DETAIL_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    passed: _builtins.bool
+    detail: _builtins.str
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        passed: _builtins.bool = ...,
+        detail: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["detail", b"detail", "name", b"name", "passed", b"passed"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ProbeView: _TypeAlias = ProbeView  # noqa: Y015
+
+@_typing.final
 class Campaign(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -261,6 +290,8 @@ class Campaign(_message.Message):
     VERIFY_NOTE_FIELD_NUMBER: _builtins.int
     INCIDENTS_UNRESOLVED_FIELD_NUMBER: _builtins.int
     SIMULATED_FIELD_NUMBER: _builtins.int
+    PROBES_FIELD_NUMBER: _builtins.int
+    NOISE_FLOOR_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     name: _builtins.str
     state: _builtins.str
@@ -289,6 +320,7 @@ class Campaign(_message.Message):
     """what the final re-measurement said when it is not a number"""
     incidents_unresolved: _builtins.int
     simulated: _builtins.bool
+    noise_floor: _builtins.float
     @_builtins.property
     def candidates_by_outcome(self) -> _containers.RepeatedCompositeFieldContainer[Global___Count]:
         """verdict code, "discarded:REASON", or a state for those in flight"""
@@ -305,6 +337,10 @@ class Campaign(_message.Message):
 
     @_builtins.property
     def task(self) -> _common_pb2.Digest: ...
+    @_builtins.property
+    def probes(self) -> _containers.RepeatedCompositeFieldContainer[Global___ProbeView]:
+        """what was tried on the task before the campaign began"""
+
     def __init__(
         self,
         *,
@@ -334,10 +370,12 @@ class Campaign(_message.Message):
         verify_note: _builtins.str = ...,
         incidents_unresolved: _builtins.int = ...,
         simulated: _builtins.bool = ...,
+        probes: _abc.Iterable[Global___ProbeView] | None = ...,
+        noise_floor: _builtins.float = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["task", b"task"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["active_ns", b"active_ns", "baseline", b"baseline", "best", b"best", "best_speeds", b"best_speeds", "budget_candidates", b"budget_candidates", "budget_ns", b"budget_ns", "candidates_by_outcome", b"candidates_by_outcome", "cells", b"cells", "final_speeds", b"final_speeds", "generator", b"generator", "id", b"id", "incidents", b"incidents", "incidents_unresolved", b"incidents_unresolved", "initial", b"initial", "input_tokens", b"input_tokens", "last_seq", b"last_seq", "name", b"name", "output_tokens", b"output_tokens", "reason", b"reason", "simulated", b"simulated", "state", b"state", "submitted_at", b"submitted_at", "target", b"target", "task", b"task", "verify_note", b"verify_note", "waiting_for", b"waiting_for"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["active_ns", b"active_ns", "baseline", b"baseline", "best", b"best", "best_speeds", b"best_speeds", "budget_candidates", b"budget_candidates", "budget_ns", b"budget_ns", "candidates_by_outcome", b"candidates_by_outcome", "cells", b"cells", "final_speeds", b"final_speeds", "generator", b"generator", "id", b"id", "incidents", b"incidents", "incidents_unresolved", b"incidents_unresolved", "initial", b"initial", "input_tokens", b"input_tokens", "last_seq", b"last_seq", "name", b"name", "noise_floor", b"noise_floor", "output_tokens", b"output_tokens", "probes", b"probes", "reason", b"reason", "simulated", b"simulated", "state", b"state", "submitted_at", b"submitted_at", "target", b"target", "task", b"task", "verify_note", b"verify_note", "waiting_for", b"waiting_for"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

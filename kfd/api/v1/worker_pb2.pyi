@@ -717,16 +717,48 @@ class RunSpec(_message.Message):
 Global___RunSpec: _TypeAlias = RunSpec  # noqa: Y015
 
 @_typing.final
+class AdmitSpec(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TASK_FIELD_NUMBER: _builtins.int
+    TOOLCHAIN_FIELD_NUMBER: _builtins.int
+    TARGET_FIELD_NUMBER: _builtins.int
+    SEED_FIELD_NUMBER: _builtins.int
+    toolchain: _builtins.str
+    target: _builtins.str
+    seed: _builtins.bytes
+    @_builtins.property
+    def task(self) -> _common_pb2.Digest: ...
+    def __init__(
+        self,
+        *,
+        task: _common_pb2.Digest | None = ...,
+        toolchain: _builtins.str = ...,
+        target: _builtins.str = ...,
+        seed: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["task", b"task"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["seed", b"seed", "target", b"target", "task", b"task", "toolchain", b"toolchain"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AdmitSpec: _TypeAlias = AdmitSpec  # noqa: Y015
+
+@_typing.final
 class JobSpec(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     BUILD_FIELD_NUMBER: _builtins.int
     RUN_FIELD_NUMBER: _builtins.int
+    ADMIT_FIELD_NUMBER: _builtins.int
     LIMITS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def build(self) -> Global___BuildSpec: ...
     @_builtins.property
     def run(self) -> Global___RunSpec: ...
+    @_builtins.property
+    def admit(self) -> Global___AdmitSpec: ...
     @_builtins.property
     def limits(self) -> Global___Limits: ...
     def __init__(
@@ -734,13 +766,14 @@ class JobSpec(_message.Message):
         *,
         build: Global___BuildSpec | None = ...,
         run: Global___RunSpec | None = ...,
+        admit: Global___AdmitSpec | None = ...,
         limits: Global___Limits | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["build", b"build", "limits", b"limits", "run", b"run", "work", b"work"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["admit", b"admit", "build", b"build", "limits", b"limits", "run", b"run", "work", b"work"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["build", b"build", "limits", b"limits", "run", b"run", "work", b"work"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["admit", b"admit", "build", b"build", "limits", b"limits", "run", b"run", "work", b"work"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_work: _TypeAlias = _typing.Literal["build", "run"]  # noqa: Y015
+    _WhichOneofReturnType_work: _TypeAlias = _typing.Literal["build", "run", "admit"]  # noqa: Y015
     _WhichOneofArgType_work: _TypeAlias = _typing.Literal["work", b"work"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_work) -> _WhichOneofReturnType_work | None: ...
 
@@ -1006,6 +1039,54 @@ class RunResult(_message.Message):
 Global___RunResult: _TypeAlias = RunResult  # noqa: Y015
 
 @_typing.final
+class Probe(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    PASSED_FIELD_NUMBER: _builtins.int
+    DETAIL_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    passed: _builtins.bool
+    detail: _builtins.str
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        passed: _builtins.bool = ...,
+        detail: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["detail", b"detail", "name", b"name", "passed", b"passed"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Probe: _TypeAlias = Probe  # noqa: Y015
+
+@_typing.final
+class AdmitResult(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PROBES_FIELD_NUMBER: _builtins.int
+    NOISE_FLOOR_FIELD_NUMBER: _builtins.int
+    noise_floor: _builtins.float
+    @_builtins.property
+    def probes(self) -> _containers.RepeatedCompositeFieldContainer[Global___Probe]: ...
+    def __init__(
+        self,
+        *,
+        probes: _abc.Iterable[Global___Probe] | None = ...,
+        noise_floor: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["noise_floor", b"noise_floor", "probes", b"probes"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AdmitResult: _TypeAlias = AdmitResult  # noqa: Y015
+
+@_typing.final
 class StageTime(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1036,6 +1117,7 @@ class Report(_message.Message):
     STOPPED_FIELD_NUMBER: _builtins.int
     BUILD_FIELD_NUMBER: _builtins.int
     RUN_FIELD_NUMBER: _builtins.int
+    ADMIT_FIELD_NUMBER: _builtins.int
     LOG_TAIL_FIELD_NUMBER: _builtins.int
     LOG_FIELD_NUMBER: _builtins.int
     STAGES_FIELD_NUMBER: _builtins.int
@@ -1052,6 +1134,8 @@ class Report(_message.Message):
     @_builtins.property
     def run(self) -> Global___RunResult: ...
     @_builtins.property
+    def admit(self) -> Global___AdmitResult: ...
+    @_builtins.property
     def log(self) -> _common_pb2.Digest: ...
     @_builtins.property
     def stages(self) -> _containers.RepeatedCompositeFieldContainer[Global___StageTime]: ...
@@ -1065,16 +1149,17 @@ class Report(_message.Message):
         stopped: Global___Stopped | None = ...,
         build: Global___BuildResult | None = ...,
         run: Global___RunResult | None = ...,
+        admit: Global___AdmitResult | None = ...,
         log_tail: _builtins.str = ...,
         log: _common_pb2.Digest | None = ...,
         stages: _abc.Iterable[Global___StageTime] | None = ...,
         environment: _abc.Iterable[_common_pb2.Pair] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["build", b"build", "detail", b"detail", "incident", b"incident", "log", b"log", "outcome", b"outcome", "run", b"run", "stopped", b"stopped", "verdict", b"verdict"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["admit", b"admit", "build", b"build", "detail", b"detail", "incident", b"incident", "log", b"log", "outcome", b"outcome", "run", b"run", "stopped", b"stopped", "verdict", b"verdict"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["build", b"build", "detail", b"detail", "environment", b"environment", "incident", b"incident", "log", b"log", "log_tail", b"log_tail", "outcome", b"outcome", "run", b"run", "stages", b"stages", "stopped", b"stopped", "verdict", b"verdict"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["admit", b"admit", "build", b"build", "detail", b"detail", "environment", b"environment", "incident", b"incident", "log", b"log", "log_tail", b"log_tail", "outcome", b"outcome", "run", b"run", "stages", b"stages", "stopped", b"stopped", "verdict", b"verdict"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_detail: _TypeAlias = _typing.Literal["build", "run"]  # noqa: Y015
+    _WhichOneofReturnType_detail: _TypeAlias = _typing.Literal["build", "run", "admit"]  # noqa: Y015
     _WhichOneofArgType_detail: _TypeAlias = _typing.Literal["detail", b"detail"]  # noqa: Y015
     _WhichOneofReturnType_outcome: _TypeAlias = _typing.Literal["verdict", "incident", "stopped"]  # noqa: Y015
     _WhichOneofArgType_outcome: _TypeAlias = _typing.Literal["outcome", b"outcome"]  # noqa: Y015

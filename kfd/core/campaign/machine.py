@@ -16,6 +16,7 @@ from kfd.base.instant import Instant
 from kfd.base.work import Incident, Report, Stopped, Verdict
 from kfd.core.campaign.ports import Enqueue, Output
 from kfd.core.campaign.state import (
+    ADMIT,
     BUILD,
     ENDED,
     VERIFY,
@@ -23,6 +24,7 @@ from kfd.core.campaign.state import (
     Candidate,
     CandidateState,
     DiscardReason,
+    admit_job,
     build_job,
     is_built,
     run_result_of,
@@ -57,8 +59,9 @@ class Campaign(Steps):
                 body=(("name", self.spec.name), ("task", self.spec.task_name), ("target", self.spec.target)),
             )
         ]
+        out.append(Enqueue(job=admit_job(self.spec)))
         if initial is None:
-            return [*out, *self._move(CampaignState.RUNNING, "", now), *self.advance(now)]
+            return out
         candidate = Candidate(
             id=candidate_id(self.spec.id, 0),
             ordinal=0,
@@ -170,6 +173,8 @@ class Campaign(Steps):
     def job_settled(self, job: Job, report: Report, now: Instant) -> list[Output]:
         """A job of ours has ended."""
         purpose = job.id.rpartition(".")[2]
+        if purpose == ADMIT:
+            return [*self._admitted(report, now), *self.advance(now)]
         if purpose.startswith(VERIFY):
             return self._verified(job, report, now)
         candidate = self._open.get(candidate_of(job.id))
@@ -208,8 +213,7 @@ class Campaign(Steps):
             raise WrongState(
                 f"{self.spec.id} is {self.record.state.value}", mend="only a paused campaign can be resumed"
             )
-        is_measured = self._initial is None or not self._initial.is_open
-        state = CampaignState.RUNNING if is_measured else CampaignState.BASELINING
+        state = CampaignState.RUNNING if self._is_baselined else CampaignState.BASELINING
         self._questions.hurry(now)
         return [*self._move(state, "", now), *self.advance(now)]
 
@@ -226,7 +230,9 @@ class Campaign(Steps):
     def advance(self, now: Instant) -> list[Output]:
         """Whatever can be asked or ended now."""
         out: list[Output] = []
-        if self.record.state is CampaignState.BASELINING and self._initial is not None and not self._initial.is_open:
+        if self.record.state is CampaignState.BASELINING and self._is_baselined:
+            if self.spec.validate_only:
+                return self._end(CampaignState.FINISHED, "validated: the task and its kernel are in order", now)
             out += self._move(CampaignState.RUNNING, "", now)
         if self.record.state is not CampaignState.RUNNING or self._held:
             return out
@@ -256,6 +262,8 @@ class Campaign(Steps):
 
     def jobs(self, sources: dict[CandidateId, str]) -> Iterable[Job]:
         """The jobs that this campaign's rows call for; ``sources`` holds the texts of those being built."""
+        if not self.record.admitted:
+            yield admit_job(self.spec)
         for candidate in self._open.values():
             if candidate.state is CandidateState.BUILDING:
                 yield build_job(self.spec, candidate, sources[candidate.id])
@@ -274,6 +282,11 @@ class Campaign(Steps):
         left = self._watch.left(now)
         is_timed = self.record.state is CampaignState.RUNNING and left > 0
         return min(self._questions.next_due(), now + left if is_timed else NEVER)
+
+    @property
+    def _is_baselined(self) -> bool:
+        """Whether the task is proved and the initial kernel, if there is one, is measured."""
+        return self.record.admitted and (self._initial is None or not self._initial.is_open)
 
     @property
     def open_candidates(self) -> tuple[Candidate, ...]:

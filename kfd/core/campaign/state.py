@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from kfd.base.digest import Digest
-from kfd.base.ids import CampaignId, CandidateId, job_id
+from kfd.base.ids import CampaignId, CandidateId, JobId, candidate_id, job_id
 from kfd.base.instant import Span
 from kfd.base.work import (
+    AdmitSpec,
     BuildResult,
     BuildSpec,
     JobSpec,
@@ -27,6 +28,7 @@ from kfd.core.search.archive import Cell
 from kfd.core.search.emitter import EmitterPolicy, Operator
 
 __all__ = [
+    "ADMIT",
     "BUILD",
     "CONFIRM",
     "ENDED",
@@ -38,13 +40,14 @@ __all__ = [
     "Candidate",
     "CandidateState",
     "DiscardReason",
+    "admit_job",
     "build_job",
     "is_built",
     "run_job",
     "run_result_of",
 ]
 
-BUILD, RUN, CONFIRM, VERIFY = "build", "run", "confirm", "verify"
+ADMIT, BUILD, RUN, CONFIRM, VERIFY = "admit", "build", "run", "confirm", "verify"
 """Purposes of jobs."""
 
 
@@ -115,6 +118,8 @@ class CampaignSpec:
     submitted_at: str
     """RFC 3339 wall time, for people."""
     simulated: bool = False
+    validate_only: bool = False
+    """Prove the task and its kernel, ask nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,6 +182,8 @@ class CampaignRecord:
     verifications: int = 0
     active_ns: Span = 0
     incidents: int = 0
+    admitted: bool = False
+    """Whether a worker has proved the task: it refuses wrong answers."""
 
 
 def build_job(spec: CampaignSpec, candidate: Candidate, source: str) -> Job:
@@ -198,6 +205,23 @@ def build_job(spec: CampaignSpec, candidate: Candidate, source: str) -> Job:
     )
 
 
+def admit_job(spec: CampaignSpec) -> Job:
+    """The job that proves a task before any candidate is judged."""
+    job = job_id(candidate_id(spec.id, 0), ADMIT)
+    return Job(
+        id=job,
+        campaign=spec.id,
+        spec=JobSpec(
+            work=AdmitSpec(task=spec.task, toolchain=spec.toolchain, target=spec.target, seed=_seed(spec, job)),
+            limits=spec.run_limits,
+        ),
+    )
+
+
+def _seed(spec: CampaignSpec, job: JobId) -> bytes:
+    return hashlib.sha256(spec.secret + b"\0run\0" + job.encode()).digest()
+
+
 def run_job(spec: CampaignSpec, candidate: CandidateId, artifact: Digest, initial: Digest | None, purpose: str) -> Job:
     """The run job of a candidate: ``run``, its ``confirm``, or the fresh measurement of a winner (``verify``).
 
@@ -215,7 +239,7 @@ def run_job(spec: CampaignSpec, candidate: CandidateId, artifact: Digest, initia
                 initial_artifact=initial,
                 toolchain=spec.toolchain,
                 target=spec.target,
-                seed=hashlib.sha256(spec.secret + b"\0run\0" + job.encode()).digest(),
+                seed=_seed(spec, job),
                 plan=spec.plan,
             ),
             limits=spec.run_limits,

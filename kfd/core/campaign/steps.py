@@ -10,13 +10,14 @@ from dataclasses import replace
 
 from kfd.base.digest import Digest
 from kfd.base.failure import Bug
-from kfd.base.ids import CandidateId, candidate_of, job_id
+from kfd.base.ids import CandidateId, candidate_id, candidate_of, job_id
 from kfd.base.instant import Instant
-from kfd.base.work import Incident, Report, RunResult, Speedup, Stopped, Verdict, VerdictCode
+from kfd.base.work import AdmitResult, Incident, Report, RunResult, Speedup, Stopped, Verdict, VerdictCode
 from kfd.core.campaign import judging
 from kfd.core.campaign.ports import CancelJob, Enqueue, Loaded, Output
 from kfd.core.campaign.questions import Questions
 from kfd.core.campaign.state import (
+    ADMIT,
     BUILD,
     CONFIRM,
     ENDED,
@@ -200,6 +201,25 @@ class Steps:
         )
         return [SaveCampaign(record=self.record), fact]
 
+    def _admitted(self, report: Report, now: Instant) -> list[Output]:
+        """A worker has tried wrong answers on the task. One that accepts any, or cannot be proved, ends here."""
+        first = candidate_id(self.spec.id, 0)
+        out: list[Output] = [SaveReport(job=job_id(first, ADMIT), candidate=first, report=report)]
+        match report.outcome:
+            case Verdict(code=VerdictCode.OK):
+                self.record = replace(self.record, admitted=True)
+                noise = report.detail.noise_floor if isinstance(report.detail, AdmitResult) else None
+                fact = Fact(kind="task.admitted", campaign=self.spec.id, body=(("noise_floor", noise),))
+                return [*out, SaveCampaign(record=self.record), fact]
+            case Verdict(text=text):
+                fact = Fact(kind="task.refused", campaign=self.spec.id, body=(("text", text),))
+                return [*out, fact, *self._end(CampaignState.FAILED, f"the task is refused: {text}", now)]
+            case Incident(code=code, text=text):
+                text = f"the task could not be proved ({code.value}): {text}"
+                return [*out, *self._end(CampaignState.FAILED, text, now)]
+            case Stopped(reason=reason):
+                return [*out, *self._end(CampaignState.FAILED, f"the task was not proved: {reason}", now)]
+
     def _finish(self, reason: str, now: Instant) -> list[Output]:
         """Measure the winner afresh, then end."""
         best = self.archive.best()
@@ -261,6 +281,8 @@ class Steps:
             else:
                 out.append(CancelJob(job=job_id(candidate.id, PURPOSES[candidate.state]), reason=reason))
             out += self._discard(candidate, DiscardReason.CANCELLED, reason)
+        if not self.record.admitted:
+            out.append(CancelJob(job=job_id(candidate_id(self.spec.id, 0), ADMIT), reason=reason))
         if self.record.state is CampaignState.VERIFYING and state is CampaignState.CANCELLED and self.record.best:
             verify = job_id(self.record.best, f"{VERIFY}{self.record.verifications}")
             out.append(CancelJob(job=verify, reason=reason))

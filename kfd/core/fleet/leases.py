@@ -9,6 +9,8 @@ from kfd.base.failure import Bug
 from kfd.base.ids import JobId, WorkerName
 from kfd.base.instant import SECOND, Instant, Span
 from kfd.base.work import (
+    AdmitResult,
+    AdmitSpec,
     BuildResult,
     BuildSpec,
     Incident,
@@ -351,11 +353,15 @@ class Leases:
             entry.timer = None
 
 
+_RESULTS: dict[type, type] = {BuildSpec: BuildResult, RunSpec: RunResult, AdmitSpec: AdmitResult}
+"""What a report about a kind of work may hold."""
+
+
 def sound(spec: JobSpec, report: Report) -> Report:
     """The report if it can be about this job. A verdict without what it must come with is an incident: no code
     behind this point has to ask whether an accepted build has an artifact."""
     outcome, detail, work = report.outcome, report.detail, spec.work
-    kind = BuildResult if isinstance(work, BuildSpec) else RunResult
+    kind = _RESULTS[type(work)]
     if detail is not None and not isinstance(detail, kind):
         return _unsound(f"it is a {type(detail).__name__} where a {kind.__name__} belongs")
     if not isinstance(outcome, Verdict) or outcome.code is not VerdictCode.OK:
@@ -363,6 +369,9 @@ def sound(spec: JobSpec, report: Report) -> Report:
     if isinstance(work, BuildSpec):
         if not isinstance(detail, BuildResult) or detail.artifact is None:
             return _unsound("it accepts a build that left no artifact")
+    elif isinstance(work, AdmitSpec):
+        if not isinstance(detail, AdmitResult) or not detail.probes or not all(probe.passed for probe in detail.probes):
+            return _unsound("it admits a task that did not stand every probe")
     elif not isinstance(detail, RunResult) or not detail.speedups:
         return _unsound("it accepts a run without a measurement")
     elif detail.ran is not None and detail.ran != work.artifact:

@@ -11,6 +11,7 @@ CREATE TABLE campaign (
     verifications INTEGER NOT NULL CHECK (verifications >= 0),
     active_ns INTEGER NOT NULL CHECK (active_ns >= 0),
     incidents INTEGER NOT NULL CHECK (incidents >= 0),
+    admitted INTEGER NOT NULL CHECK (admitted IN (0, 1)),
     submitted_at TEXT NOT NULL,
     spec TEXT NOT NULL
 ) STRICT;

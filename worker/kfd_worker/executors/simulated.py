@@ -10,6 +10,8 @@ from pathlib import Path
 
 from kfd.base.digest import Digest, digest_of
 from kfd.base.work import (
+    AdmitResult,
+    AdmitSpec,
     BuildResult,
     BuildSpec,
     CaseResult,
@@ -17,6 +19,7 @@ from kfd.base.work import (
     Diagnostic,
     Incident,
     JobSpec,
+    Probe,
     Report,
     RunResult,
     RunSpec,
@@ -136,6 +139,12 @@ class SimulatedExecutor:
             if isinstance(spec.work, BuildSpec):
                 on_stage(Stage.BUILD)
                 return await self._build(ref, going, spec, spec.work)
+            if isinstance(spec.work, AdmitSpec):
+                probe = Probe(name="simulated", passed=True, detail="nothing is run, so nothing is proved")
+                verdict = Verdict(code=VerdictCode.OK)
+                return JobDone(
+                    report=Report(outcome=verdict, detail=AdmitResult(probes=(probe,)), environment=_ENVIRONMENT)
+                )
             return await self._run(ref, going, spec, spec.work, inputs, on_stage)
         finally:
             del self._going[ref]

@@ -1,10 +1,10 @@
 """Buffers that a judge and a candidate share, laid out so that neither can be surprised.
 
 All arrays of one kind (inputs, outputs) of one case lie in one memory file. Each array starts on a 64-byte
-boundary and ends less than 64 bytes before the end of its last page; the candidate's side puts pages that no
-one may touch around it, and what is left of the first and last page is filled with a pattern that the judge
-looks at afterwards. Files are sealed against growing and shrinking (a truncated file would kill the judge),
-inputs against every new writable mapping as well.
+boundary and ends less than 64 bytes before the end of its last page, or, where asked for, starts at its first
+page. The candidate's side puts pages that no one may touch around it, and what is left of the first and last
+page is filled with a pattern that the judge looks at afterwards. Files are sealed against growing and shrinking
+(a truncated file would kill the judge), inputs against every new writable mapping as well.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import fcntl
 import mmap
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -75,6 +75,8 @@ class Region:
 
     spec: ArraySpec
     offset: int
+    start: int
+    """Offset of its first element from there."""
     tensor: torch.Tensor
     """The elements, in their shape."""
     slack: tuple[torch.Tensor, torch.Tensor]
@@ -84,7 +86,10 @@ class Region:
 class Arena:
     """One memory file with ``sets`` times the same arrays."""
 
-    def __init__(self, name: str, arrays: Sequence[ArraySpec], sets: int, *, writable: bool) -> None:
+    def __init__(
+        self, name: str, arrays: Sequence[ArraySpec], sets: int, *, writable: bool, low: Collection[int] = ()
+    ) -> None:
+        """``low`` names the sets whose arrays start at their first page instead of ending at their last."""
         self.arrays = tuple(arrays)
         self.writable = writable
         size = max(1, sum(array.pages for array in arrays) * sets) * PAGE
@@ -95,18 +100,18 @@ class Arena:
         fcntl.fcntl(self.fd, _ADD_SEALS, seals | _SEAL_SEAL)
         self.regions: list[dict[str, Region]] = []
         offset = 0
-        for _ in range(sets):
+        for index in range(sets):
             made: dict[str, Region] = {}
             for array in arrays:
-                made[array.name] = self._region(array, offset)
+                made[array.name] = self._region(array, offset, 0 if index in low else array.start)
                 offset += array.pages * PAGE
             self.regions.append(made)
 
-    def _region(self, array: ArraySpec, offset: int) -> Region:
-        flat = torch.frombuffer(self._map, dtype=DTYPES[array.dtype], count=array.count, offset=offset + array.start)
+    def _region(self, array: ArraySpec, offset: int, start: int) -> Region:
+        flat = torch.frombuffer(self._map, dtype=DTYPES[array.dtype], count=array.count, offset=offset + start)
         pages = torch.frombuffer(self._map, dtype=torch.uint8, count=array.pages * PAGE, offset=offset)
-        before, after = pages[: array.start], pages[array.start + array.nbytes :]
-        return Region(array, offset, flat.view(array.shape), (before, after))
+        before, after = pages[:start], pages[start + array.nbytes :]
+        return Region(array, offset, start, flat.view(array.shape), (before, after))
 
     def close(self) -> None:
         """Give the file up; tensors of it keep the memory until they go."""

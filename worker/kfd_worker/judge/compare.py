@@ -6,13 +6,19 @@ All functions take tensors and give numbers; a bound that cannot be computed is 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
 
 from kfd.tasks.spec import Tolerance
 
-__all__ = ["Difference", "compare", "poison", "poison_left", "slack_touched"]
+__all__ = ["Difference", "compare", "poison", "poison_left", "slack_touched", "within"]
+
+_PIECE = 1 << 17
+"""Elements that are compared at a time: a few buffers of so many stay in a core's own cache."""
+_PLAIN = 1e-20
+"""Sums of squares below this or above its inverse are too close to what float32 cannot hold."""
 
 _INTEGERS = {4: torch.int32, 8: torch.int64, 2: torch.int16, 1: torch.uint8}
 
@@ -52,7 +58,80 @@ def _compare_exact(got: torch.Tensor, want: torch.Tensor) -> Difference:
 
 
 def _compare_floating(got: torch.Tensor, want: torch.Tensor, tolerance: Tolerance, slack: float) -> Difference:
+    return _quickly(got, want, tolerance, slack) or _thoroughly(got, want, tolerance, slack)
+
+
+def within(got: torch.Tensor, want: torch.Tensor, tolerance: Tolerance, *, slack: float = 1.0) -> bool:
+    """Whether ``compare`` would certainly pass, every element looked at once, piece by piece in the cache.
+
+    False only means that ``compare`` must be asked: what is not plain finite numbers of plain size, what is no
+    float, and what is wrong. |c - r| <= a rms + b |r| everywhere is max(|c - r| - b |r|) <= a rms.
+    """
+    if got.shape != want.shape or not (got.dtype.is_floating_point and want.dtype.is_floating_point):
+        return False
+    sums = _sums(got, want)
+    if sums is None or not sums.relative <= tolerance.tau * slack:
+        return False
+    if sums.greatest <= tolerance.a * slack * sums.rms:
+        return True
+    beyond = max(float((c - r).abs_().sub_(r.abs(), alpha=tolerance.b * slack).max()) for c, r in _pieces(got, want))
+    return beyond <= tolerance.a * slack * sums.rms
+
+
+@dataclass(frozen=True, slots=True)
+class _Sums:
+    relative: float
+    rms: float
+    greatest: float
+    """max |c - r|."""
+
+
+def _pieces(got: torch.Tensor, want: torch.Tensor) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
     wide = torch.float64 if torch.float64 in (want.dtype, got.dtype) else torch.float32
+    flat_c, flat_r = got.reshape(-1), want.reshape(-1)
+    for at in range(0, flat_c.numel(), _PIECE):
+        yield flat_c[at : at + _PIECE].to(wide), flat_r[at : at + _PIECE].to(wide)
+
+
+def _sums(got: torch.Tensor, want: torch.Tensor) -> _Sums | None:
+    """None when the sums are not plain finite numbers."""
+    distance2 = norm2 = 0.0
+    greatest = 0.0
+    for c, r in _pieces(got, want):
+        error = c - r
+        distance2 += float(error.dot(error))
+        norm2 += float(r.dot(r))
+        low, high = error.aminmax()
+        greatest = max(greatest, -float(low), float(high))
+    # A NaN or an infinity anywhere is in the sums, whatever max makes of it.
+    if not (math.isfinite(distance2) and _PLAIN < norm2 < 1 / _PLAIN):
+        return None
+    return _Sums(math.sqrt(distance2 / norm2), math.sqrt(norm2 / got.numel()), greatest)
+
+
+def _quickly(got: torch.Tensor, want: torch.Tensor, tolerance: Tolerance, slack: float) -> Difference | None:
+    """The same comparison, every element of it, piece by piece in the cache. None unless it passes.
+
+    What does not pass, or is not plain finite numbers of plain size, is for ``_thoroughly`` to judge.
+    """
+    sums = _sums(got, want)
+    if sums is None or not sums.relative <= tolerance.tau * slack:
+        return None
+    worst = 0.0
+    for c, r in _pieces(got, want) if sums.greatest else ():
+        error = (c - r).abs_()
+        bound = r.abs().mul_(tolerance.b * slack).add_(tolerance.a * slack * sums.rms)
+        ratio = float(error.div_(bound).max())
+        # 0/0 where there is no bound is a NaN, and for the thorough comparison to judge.
+        if not ratio <= 1.0:
+            return None
+        worst = max(worst, ratio)
+    return Difference(True, sums.relative, worst)
+
+
+def _thoroughly(got: torch.Tensor, want: torch.Tensor, tolerance: Tolerance, slack: float) -> Difference:
+    # In double precision, so that neither a square of 1e-30 nor one of 1e30 is lost.
+    wide = torch.float64
     c, r = got.to(wide), want.to(wide)
     error = (c - r).abs_()
     distance, norm = float(torch.linalg.vector_norm(error)), float(torch.linalg.vector_norm(r))
@@ -73,7 +152,7 @@ def _compare_floating(got: torch.Tensor, want: torch.Tensor, tolerance: Toleranc
     relative = distance / norm if norm > 0 else (0.0 if distance == 0 else math.inf)
     bound = r.abs().mul_(tolerance.b * slack).add_(tolerance.a * slack * norm / math.sqrt(r.numel()))
     # 0/0 is no error at all; x/0 is infinite and fails; a NaN fails every comparison below.
-    ratio = error.div_(bound) if norm > 0 else torch.where(error > 0, math.inf, 0.0)
+    ratio = torch.where(error == 0.0, error, error / bound)
     worst = float(ratio.max())
     if relative <= tolerance.tau * slack and worst <= 1.0:
         return Difference(True, relative, worst)

@@ -11,15 +11,18 @@ import os
 import socket
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from kfd.base.codec import decode, encode
-from kfd.base.instant import Span
+from kfd.base.instant import MILLISECOND, Span
 from kfd.base.measure import speedup
 from kfd.base.work import (
+    AdmitResult,
+    AdmitSpec,
     CaseResult,
     Comparison,
     Incident,
@@ -31,10 +34,13 @@ from kfd.base.work import (
     Verdict,
     VerdictCode,
 )
+from kfd_worker.judge.admit import Admission, admit
 from kfd_worker.judge.benchmark import benchmark
 from kfd_worker.judge.channel import receive, send
-from kfd_worker.judge.check import check
+from kfd_worker.judge.check import CheckNotes, check
+from kfd_worker.judge.draws import Draws, Pools
 from kfd_worker.judge.faults import BaselineFault, CandidateFault, ReferenceFault, SideLost
+from kfd_worker.judge.floor import write_rate
 from kfd_worker.judge.machine import environment, steal_ticks
 from kfd_worker.judge.side import CANDIDATE, INITIAL, Side
 from kfd_worker.judge.taskcode import LoadedTask, draw_seed
@@ -43,6 +49,7 @@ __all__ = ["Judge", "main"]
 
 ARTIFACT = "/job/kernel.so"
 _MAX_ARCHIVE = 1 << 30
+_MAX_ADMISSIONS = 1000
 
 
 class Judge:
@@ -53,13 +60,19 @@ class Judge:
         self._scratch = scratch
         self._threads = threads
         self._task: LoadedTask | None = None
+        self._admissions: dict[str, Admission] = {}
+        self.bytes_per_s = write_rate(threads)
+        """What this machine can write at most."""
 
     def serve(self) -> None:
         """Serve until the launcher hangs up."""
         send(self._channel, {"type": "ready"})
         while (received := receive(self._channel)) is not None:
             message, fds = received
-            send(self._channel, _Run(self, message, fds).done())
+            if message["type"] == "admit":
+                send(self._channel, self._admit(message, fds[0]))
+            else:
+                send(self._channel, _Run(self, message, fds).done())
 
     @property
     def threads(self) -> int:
@@ -79,8 +92,44 @@ class Judge:
             self._task = None
         with os.fdopen(os.dup(fd), "rb") as file:
             archive = file.read(_MAX_ARCHIVE)
-        self._task = LoadedTask(archive, self._scratch)
+        self._task = LoadedTask(archive, self._scratch, self._threads)
         return self._task
+
+    def _admit(self, message: dict[str, Any], fd: int) -> dict[str, Any]:
+        """Prove a task, whoever has done so before: the asker has a secret of its own."""
+        spec = decode(AdmitSpec, message["spec"])
+        found: Admission | None = None
+        detail: AdmitResult | None = None
+        steal = steal_ticks()
+        try:
+            task = self.task(fd, str(spec.task))
+            found = admit(task, lambda phase: self.say({"type": "alive", "phase": phase}), spec.seed)
+            detail = found.result(task.spec.cases)
+            code = VerdictCode.OK if found.admitted else VerdictCode.INCORRECT
+            outcome: Verdict | Incident = Verdict(code=code, text=found.reason)
+        except ReferenceFault as error:
+            outcome = Incident(code=IncidentCode.REFERENCE, text=str(error))
+        except Exception as error:  # noqa: BLE001 - an unforeseen fault of ours must be told, not fatal
+            text = f"the judge failed while proving the task: {type(error).__name__}: {error}"
+            outcome = Incident(code=IncidentCode.INTERNAL, text=text)
+        finally:
+            os.close(fd)
+        return {
+            "type": "done",
+            "outcome": encode(outcome),
+            "result": encode(detail),
+            "environment": encode(environment(self._threads, steal_ticks() - steal)),
+            "admission": None if found is None else found.to_json(),
+        }
+
+    def admission(self, task: LoadedTask, known: Admission | None, progress: Callable[[str], None]) -> Admission:
+        """Whether a task is fit to judge by; probed once for each task unless it is known. Raises ReferenceFault."""
+        digest = str(task.digest)
+        found = known or self._admissions.get(digest) or admit(task, progress)
+        if len(self._admissions) >= _MAX_ADMISSIONS:
+            self._admissions.clear()
+        self._admissions[digest] = found
+        return found
 
 
 class _Run:
@@ -91,12 +140,17 @@ class _Run:
         self._spec = decode(RunSpec, message["spec"])
         self._limits = decode(Limits, message["limits"])
         self._paths: list[str] = message["paths"]
+        self._known = Admission.from_json(message.get("admission"))
         self._ran = message["ran"]
         self._task_fd = fds[0]
         self._sockets = [socket.socket(fileno=fd) for fd in fds[1:]]
         self._candidate = Side(CANDIDATE, self._sockets[0], self._limits.wall_ns)
         self._cases: list[CaseResult] = []
         self._comparisons: list[Comparison] = []
+        self._notes = CheckNotes()
+        self._task: LoadedTask | None = None
+        self._admission: Admission | None = None
+        self._initial: Side | None = None
         self._stages: list[tuple[str, Span]] = []
         self._phase = "loading the task"
         self._steal = steal_ticks()
@@ -130,8 +184,24 @@ class _Run:
             "lost": None if lost is None else {"side": lost.side, "phase": lost.phase},
             "result": encode(self._result(outcome)),
             "stages": [[name, span] for name, span in self._stages],
-            "environment": encode(environment(self._judge.threads, steal_ticks() - self._steal)),
+            "environment": encode((*environment(self._judge.threads, steal_ticks() - self._steal), *self._told())),
+            "admission": None if self._admission is None else self._admission.to_json(),
         }
+
+    def _told(self) -> tuple[tuple[str, str], ...]:
+        """What is worth knowing beside the verdict, for people."""
+        told = []
+        if self._admission is not None and self._admission.admitted:
+            told.append(("noise_floor", f"{self._admission.noise_floor:.4f}"))
+        if self._cases:
+            told.append(("bitwise_repeatable", "yes" if self._notes.bitwise else "no"))
+        if self._notes.skipped:
+            told.append(("check_skipped", "; ".join(self._notes.skipped)[:1000]))
+        if self._task is not None:
+            sides = [self._candidate] + ([self._initial] if self._initial is not None else [])
+            calls = self._task.own_cpu_ns + sum(side.claimed_cpu_ns for side in sides)
+            told.append(("calls_cpu_ms", f"{calls / MILLISECOND:.1f}"))
+        return tuple(told)
 
     def _result(self, outcome: Verdict | Incident | None) -> RunResult:
         passed = isinstance(outcome, Verdict) and outcome.code is VerdictCode.OK
@@ -148,7 +218,11 @@ class _Run:
         )
 
     def _run(self) -> None:
-        task = self._judge.task(self._task_fd, str(self._spec.task))
+        task = self._task = self._judge.task(self._task_fd, str(self._spec.task))
+        self._admission = self._judge.admission(task, self._known, self._alive)
+        if not self._admission.admitted:
+            raise ReferenceFault(f"the task is not admitted: {self._admission.reason}")
+        task.own_cpu_ns = 0
         candidate = self._candidate
         initial = None
         if len(self._sockets) > 1:
@@ -161,11 +235,23 @@ class _Run:
             side.prepare()
             self._judge.say({"type": "prepared", "side": side.name})
             side.load(path, task.spec.entry)
-        checked = check(task, self._spec.seed, candidate, initial, self._cases, self._alive)
+        draws = Draws(Pools(draw_seed(self._spec.seed, "pools")).fill)
+        checked = check(task, self._spec.seed, candidate, initial, self._cases, self._alive, self._notes, draws)
         self._stages.append((str(Stage.CHECK), time.monotonic_ns() - began))
         began = self._stage(Stage.BENCHMARK, time.monotonic_ns())
-        self._comparisons = benchmark(task, self._spec.seed, self._spec.plan, candidate, initial, checked, self._alive)
+        self._comparisons = benchmark(
+            task,
+            self._spec.seed,
+            self._spec.plan,
+            candidate,
+            initial,
+            checked,
+            self._alive,
+            self._judge.bytes_per_s,
+            draws,
+        )
         self._stages.append((str(Stage.BENCHMARK), time.monotonic_ns() - began))
+        self._initial = initial
 
     def _stage(self, stage: Stage, now: Span) -> Span:
         self._judge.say({"type": "stage", "stage": str(stage)})
@@ -194,7 +280,9 @@ class _Guarded(Side):
 
 def main(fd: int, scratch: str, threads: int) -> None:
     """Start a judge on an inherited descriptor."""
-    torch.set_num_threads(threads)
+    # Copying and comparing with several threads costs more CPU time than it saves, and wakes cores that are about
+    # to be measured; the reference alone gets all of them (``LoadedTask.at_full_width``).
+    torch.set_num_threads(1)
     torch.set_grad_enabled(False)
     torch.use_deterministic_algorithms(False)
     Judge(socket.socket(fileno=fd), Path(scratch), threads).serve()

@@ -25,6 +25,7 @@ CANDIDATE = "candidate"
 INITIAL = "initial"
 
 _PINGS = 12
+_MAX_CORE = 254
 _READY_S = 20.0
 
 
@@ -37,6 +38,8 @@ class Side:
         """Time of an order for no call, taken before any foreign code was loaded in the box."""
         self.busy_ns = 0
         """Time the box has spent on orders so far."""
+        self.claimed_cpu_ns = 0
+        """CPU time that the box says it has used in calls: for the books, never for a verdict."""
         self._channel = channel
         self._budget_ns = budget_ns
         self._phase = "starting"
@@ -64,7 +67,11 @@ class Side:
         self._phase = "mapping buffers"
         self._order({"do": "map", "map": number, "sets": sets}, child.MAPPED, fds)
 
-    def call(self, number: int, indices: Sequence[int], patience_ns: Span = 0) -> Span:
+    def place(self, core: int) -> None:
+        """Let the box continue on a core, from which its threads may go where they like. Raises what ``call`` does."""
+        self.call(0, [], core=core)
+
+    def call(self, number: int, indices: Sequence[int], patience_ns: Span = 0, core: int | None = None) -> Span:
         """Let the box call the entry once on each of the sets; the whole time by our clock, in nanoseconds.
 
         ``patience_ns`` bounds this call when it is given; otherwise what is left of the box's budget does.
@@ -73,7 +80,9 @@ class Side:
         if indices:
             self._phase = "running"
         nonce = secrets.randbits(64)
-        order = child.CALL.pack(b"C", len(indices), number, nonce) + struct.pack(f"<{len(indices)}H", *indices)
+        # One byte: on a machine with more cores the others are not chosen.
+        where = 0 if core is None or core > _MAX_CORE else core + 1
+        order = child.CALL.pack(b"C", where, len(indices), number, nonce) + struct.pack(f"<{len(indices)}H", *indices)
         self._channel.settimeout(patience_ns / SECOND if patience_ns else self._left_s())
         began = time.monotonic_ns()
         try:
@@ -86,6 +95,8 @@ class Side:
         took = time.monotonic_ns() - began
         self.busy_ns += took
         status, _ = self._check(data, child.DONE, nonce)
+        # Bounded by what is possible, because it is only a claim.
+        self.claimed_cpu_ns += min(child.ANSWER.unpack(data)[4], 64 * took)
         if status:
             raise CandidateFault(VerdictCode.RUNTIME_ERROR, f"the entry function returned {status} instead of 0")
         return took

@@ -5,10 +5,13 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import importlib.util
+import random
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -17,6 +20,7 @@ import torch
 
 from kfd.base.digest import Digest, digest_of
 from kfd.base.expr import evaluate
+from kfd.base.instant import Span
 from kfd.tasks import load, unpack
 from kfd.tasks.spec import Case, Parameter, Role, TaskSpec
 from kfd_worker.judge.arena import DTYPES, ArraySpec
@@ -39,7 +43,11 @@ def draw_seed(secret: bytes, *purpose: object) -> int:
 class LoadedTask:
     """One task, its module imported. Kept warm between the jobs of the task."""
 
-    def __init__(self, archive: bytes, scratch: Path) -> None:
+    def __init__(self, archive: bytes, scratch: Path, threads: int = 1) -> None:
+        self.threads = threads
+        """Threads of the reference; all else that the judge computes uses one."""
+        self.own_cpu_ns: Span = 0
+        """CPU time that the reference has used so far, its double-precision runs included."""
         self.digest: Digest = digest_of(archive)
         try:
             self.spec: TaskSpec = load(archive).spec
@@ -99,12 +107,18 @@ class LoadedTask:
 
     # Values.
 
-    def inputs(self, case: Case, seed: int) -> Values:
-        """Fresh inputs of a case: exactly what the interface names. Raises ReferenceFault."""
+    def inputs(self, case: Case, seed: int, draws: AbstractContextManager[Any] | None = None) -> Values:
+        """Fresh inputs of a case: exactly what the interface names. Raises ReferenceFault.
+
+        While ``draws`` (a ``Draws``) is given, it answers the random draws that it knows.
+        """
         generator = torch.Generator().manual_seed(seed)
+        # A task that does not use its generator gets secret numbers all the same.
+        torch.default_generator.manual_seed(seed)
+        random.seed(seed)
         described = {"name": case.name, **dict(case.sizes), "timed": case.timed}
         try:
-            with torch.no_grad():
+            with torch.no_grad(), draws or contextlib.nullcontext():
                 made = self._make_inputs(described, generator)
         except Exception as error:
             raise ReferenceFault(f"make_inputs fails for case {case.name}: {type(error).__name__}: {error}") from error
@@ -132,6 +146,17 @@ class LoadedTask:
                 f"the interface says {array.dtype} {array.shape}"
             )
 
+    @contextlib.contextmanager
+    def at_full_width(self) -> Iterator[None]:
+        """For the reference's own work: its threads, and its CPU time counted apart."""
+        torch.set_num_threads(self.threads)
+        began = time.process_time_ns()
+        try:
+            yield
+        finally:
+            self.own_cpu_ns += time.process_time_ns() - began
+            torch.set_num_threads(1)
+
     def reference(self, case: Case, values: Values) -> list[torch.Tensor]:
         """The reference's outputs on given inputs, in the interface's order. Raises ReferenceFault."""
         try:
@@ -144,12 +169,21 @@ class LoadedTask:
         return self._ordered(case, made)
 
     def oracle(self, case: Case, values: Values) -> list[torch.Tensor]:
-        """The reference in double precision on the inputs as rounded; integers stay integers."""
+        """The reference in double precision on the inputs as rounded, rounded to float32 where outputs are no wider.
+
+        Integers stay integers.
+        """
         wide = {
             name: value.double() if isinstance(value, torch.Tensor) and value.dtype.is_floating_point else value
             for name, value in values.items()
         }
-        return self.reference(case, wide)
+        with self.at_full_width():
+            made = self.reference(case, wide)
+        return [
+            # A float32 output is right to within 1e-5 or worse, and rounding the oracle to float32 moves it by 6e-8.
+            tensor.float() if tensor.dtype is torch.float64 and parameter.dtype != "float64" else tensor
+            for tensor, parameter in zip(made, self.outputs(), strict=True)
+        ]
 
     def _ordered(self, case: Case, made: object) -> list[torch.Tensor]:
         outputs = self.outputs()

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
-from kfd.base.digest import digest_of
+from kfd.base.digest import Digest, digest_of
 from kfd.base.failure import BadInput
 from kfd.base.work import (
     BuildResult,
@@ -22,6 +23,7 @@ from kfd.base.work import (
 from kfd.tasks import load
 from kfd.tasks.signature import c_signature
 from kfd.tasks.spec import TaskSpec
+from kfd_worker.launcher.buildcache import BuildCache, key_of
 from kfd_worker.launcher.job import Job, boxed, limit_verdict
 from kfd_worker.launcher.places import place
 from kfd_worker.sandbox.box import Box, BoxLimits, Ended, Mount
@@ -30,16 +32,24 @@ from kfd_worker.sandbox.runner import Sandbox
 from kfd_worker.toolchains.elf import ElfError, exported_symbols
 from kfd_worker.toolchains.port import SOURCE, Refused, Toolchain
 
-__all__ = ["build"]
+__all__ = ["Workbench", "build"]
 
 _FILE_BYTES = 512 << 20
 
 
-async def build(
-    job: Job, spec: BuildSpec, limits: Limits, sandbox: Sandbox, toolchains: Mapping[str, Toolchain], uid: int
-) -> Report:
-    """Compile in a box. Raises MissingInput, OSError, BoxError; everything else is in the report."""
-    toolchain = toolchains.get(spec.toolchain)
+@dataclass(frozen=True, slots=True)
+class Workbench:
+    """What builds are made with on this machine."""
+
+    toolchains: Mapping[str, Toolchain]
+    fingerprints: Mapping[str, Digest]
+    """Of each toolchain, by its self-test."""
+    cache: BuildCache
+
+
+async def build(job: Job, spec: BuildSpec, limits: Limits, sandbox: Sandbox, bench: Workbench, uid: int) -> Report:
+    """Compile in a box, or find what was compiled before. Raises MissingInput, OSError, BoxError."""
+    toolchain = bench.toolchains.get(spec.toolchain)
     if toolchain is None or spec.target not in toolchain.targets:
         text = f"this worker does not build {spec.target} with {spec.toolchain}"
         return Report(outcome=Incident(code=IncidentCode.TOOLCHAIN, text=text))
@@ -53,6 +63,13 @@ async def build(
     except (BadInput, ValueError) as error:
         return Report(outcome=Incident(code=IncidentCode.REFERENCE, text=f"the task cannot be used: {error}"))
     job.stage(Stage.BUILD)
+    key = key_of(spec, limits, bench.fingerprints[spec.toolchain], sandbox.backend)
+    known = bench.cache.get(key)
+    if known is not None:
+        report, artifact = known
+        if artifact:
+            job.artifact = place(job.folder / "out", "artifact.so", artifact)
+        return report
     box = Box(
         name="build",
         argv=request.argv,
@@ -72,7 +89,9 @@ async def build(
     # Without a sandbox the compiler has seen the host's path; nobody else shall.
     ended_log = ended.log.replace(str(folder).encode(), SOURCE.encode()).replace(f"{SOURCE}/".encode(), b"")
     job.keep_log(ended_log)
-    return _report(job, spec, task, toolchain, ended, ended_log)
+    report = _report(job, spec, task, toolchain, ended, ended_log)
+    bench.cache.put(key, report, ended.stdout if job.artifact is not None else b"")
+    return report
 
 
 def _report(job: Job, spec: BuildSpec, task: TaskSpec, toolchain: Toolchain, ended: Ended, log: bytes) -> Report:

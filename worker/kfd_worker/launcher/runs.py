@@ -14,6 +14,8 @@ from typing import Any
 from kfd.base.codec import decode, encode
 from kfd.base.instant import MILLISECOND, SECOND
 from kfd.base.work import (
+    AdmitResult,
+    AdmitSpec,
     Incident,
     IncidentCode,
     Limits,
@@ -25,6 +27,7 @@ from kfd.base.work import (
     Verdict,
     VerdictCode,
 )
+from kfd_worker.launcher.admissions import Admissions
 from kfd_worker.launcher.job import Job, limit_verdict
 from kfd_worker.launcher.judges import JudgeDied, JudgeProcess
 from kfd_worker.launcher.places import CHILD, base_interpreter, interpreter_mounts, place, thread_environment
@@ -32,7 +35,7 @@ from kfd_worker.sandbox.box import Box, BoxError, BoxLimits, Ended, Limit, Mount
 from kfd_worker.sandbox.output import readable
 from kfd_worker.sandbox.runner import RunningBox, Sandbox
 
-__all__ = ["RunSlot", "run"]
+__all__ = ["RunSlot", "prove", "run"]
 
 _ARTIFACT = "/job/kernel.so"
 _SILENCE_S = 60.0
@@ -48,6 +51,7 @@ class RunSlot:
     """What one run slot consists of."""
 
     judge: JudgeProcess
+    admissions: Admissions
     candidate_uid: int
     initial_uid: int
     threads: int
@@ -68,11 +72,42 @@ async def run(job: Job, spec: RunSpec, limits: Limits, sandbox: Sandbox, slot: R
             await slot.judge.start()
             return await _judged(job, spec, limits, sandbox, slot, task, artifacts)
         except (JudgeDied, BoxError) as error:
-            last = await slot.judge.kill()
-            if job.stopped():
-                return Report(outcome=Stopped(reason=job.stop_reason))
-            code = IncidentCode.SANDBOX if isinstance(error, BoxError) else IncidentCode.INTERNAL
-            return Report(outcome=Incident(code=code, text=f"{error}: {last[-400:]}"), log_tail=last)
+            return await _without_judge(job, slot, error)
+
+
+async def prove(job: Job, spec: AdmitSpec, limits: Limits, slot: RunSlot) -> Report:
+    """Prove a task: the judge alone, no candidate. Raises MissingInput, OSError; everything else is in the report."""
+    job.stage(Stage.FETCH)
+    task = place(job.folder, "task.tar", job.inputs.read(spec.task))
+    async with slot.judge.lock:
+        if job.stopped():
+            return Report(outcome=Stopped(reason=job.stop_reason))
+        job.stage(Stage.CHECK)
+        try:
+            await slot.judge.start()
+            order = {"type": "admit", "spec": encode(spec)}
+            done = await _wait(job, slot.judge, order, task, [], limits, lambda: None)
+        except (JudgeDied, BoxError) as error:
+            return await _without_judge(job, slot, error)
+    if job.stopped():
+        return Report(outcome=Stopped(reason=job.stop_reason))
+    if isinstance(done.get("admission"), dict):
+        slot.admissions.put(spec.task, done["admission"])
+    detail = None if done["result"] is None else decode(AdmitResult, done["result"])
+    return Report(outcome=_outcome(done["outcome"]), detail=detail, environment=_environment(done))
+
+
+async def _without_judge(job: Job, slot: RunSlot, error: JudgeDied | BoxError) -> Report:
+    """A judge that died or hung is ended; the next job starts another."""
+    last = await slot.judge.kill()
+    if job.stopped():
+        return Report(outcome=Stopped(reason=job.stop_reason))
+    code = IncidentCode.SANDBOX if isinstance(error, BoxError) else IncidentCode.INTERNAL
+    return Report(outcome=Incident(code=code, text=f"{error}: {last[-400:]}"), log_tail=last)
+
+
+def _environment(done: dict[str, Any]) -> tuple[tuple[str, str], ...]:
+    return tuple((str(name), str(value)) for name, value in done["environment"])
 
 
 async def _judged(
@@ -98,6 +133,7 @@ async def _judged(
             "spec": encode(spec),
             "limits": encode(limits),
             "ran": True,
+            "admission": slot.admissions.get(spec.task),
             # Without a sandbox the child sees the host's own path.
             "paths": [str(one) if sandbox.backend == "plain" else _ARTIFACT for one in artifacts],
         }
@@ -105,7 +141,10 @@ async def _judged(
         done = await _wait(
             job, slot.judge, order, task, sockets, limits, lambda: clean_ns.append(boxes[0].cpu_now_ns())
         )
-        used_ns = boxes[0].cpu_now_ns() - (clean_ns[0] if clean_ns else 0)
+        if order["admission"] is None and isinstance(done.get("admission"), dict):
+            slot.admissions.put(spec.task, done["admission"])
+        spent_ns = [box.cpu_now_ns() for box in boxes]
+        used_ns = spent_ns[0] - (clean_ns[0] if clean_ns else 0)
         patience_s = _LAST_WORDS_S if done["lost"] is not None else _FAREWELL_S
     finally:
         for one in sockets:
@@ -114,6 +153,8 @@ async def _judged(
         if ends:
             job.keep_log(ends[0].log)
     report = _report(job, done, ends)
+    spent = ("boxes_cpu_ms", f"{sum(spent_ns) / MILLISECOND:.1f}")
+    report = dataclasses.replace(report, environment=(*report.environment, spent))
     if report.outcome == Verdict(code=VerdictCode.OK) and _worked_in_secret(used_ns, done["busy_ns"], slot):
         seconds = f"{used_ns / SECOND:.2f} s of CPU time in {done['busy_ns'] / SECOND:.2f} s of calls"
         text = f"the candidate works outside its calls, which disturbs what it is compared with: {seconds}"
@@ -201,7 +242,7 @@ def _report(job: Job, done: dict[str, Any], ends: list[Ended]) -> Report:
     tail = readable(ends[0].log, 8 << 10)
     if job.stopped():
         return Report(outcome=Stopped(reason=job.stop_reason), log_tail=tail)
-    environment = tuple((str(name), str(value)) for name, value in done["environment"])
+    environment = _environment(done)
     if done["lost"] is not None:
         outcome: Verdict | Incident = _lost(done["lost"], ends)
     else:

@@ -17,16 +17,19 @@ from typing import Any
 from zlib import crc32
 
 from kfd.base.codec import decode, encode
-from kfd.base.work import BuildSpec, Incident, IncidentCode, JobSpec, Report
+from kfd.base.digest import Digest
+from kfd.base.work import AdmitSpec, BuildSpec, Incident, IncidentCode, JobSpec, Report
 from kfd_worker.devices.cpu import cpu_device
 from kfd_worker.devices.port import Device
-from kfd_worker.launcher.builds import build
+from kfd_worker.launcher.admissions import Admissions
+from kfd_worker.launcher.buildcache import BuildCache
+from kfd_worker.launcher.builds import Workbench, build
 from kfd_worker.launcher.config import DeviceFact, LauncherConfig, LauncherFacts, ToolchainFact
 from kfd_worker.launcher.frames import read_frame, write_frame
 from kfd_worker.launcher.job import Job
 from kfd_worker.launcher.judges import JudgeDied, JudgeProcess
 from kfd_worker.launcher.places import Inputs, MissingInput, MissingPackage, folder_name, package_folders
-from kfd_worker.launcher.runs import RunSlot, run
+from kfd_worker.launcher.runs import RunSlot, prove, run
 from kfd_worker.sandbox.box import BoxError
 from kfd_worker.sandbox.detect import detect
 from kfd_worker.sandbox.runner import Sandbox
@@ -60,6 +63,8 @@ class Launcher:
         self._writer = writer
         self._folder = Path(config.state_dir, "jobs")
         self._toolchains: dict[str, Toolchain] = {}
+        self._fingerprints: dict[str, Digest] = {}
+        self._bench = Workbench(self._toolchains, self._fingerprints, BuildCache(Path(config.state_dir, "builds")))
         self._slots: dict[str, RunSlot] = {}
         self._uids: dict[str, int] = {}
         self._jobs: dict[str, Job] = {}
@@ -104,6 +109,7 @@ class Launcher:
                 problems.append((f"toolchain {toolchain.name}", str(error)))
                 continue
             self._toolchains[toolchain.name] = toolchain
+            self._fingerprints[toolchain.name] = tested.fingerprint
             passed.append(
                 ToolchainFact(
                     name=toolchain.name,
@@ -120,6 +126,7 @@ class Launcher:
         judge = JudgeProcess(self._sandbox, name, self._uid(f"{name}/judge"), threads, cpus)
         return RunSlot(
             judge=judge,
+            admissions=Admissions(Path(self._config.state_dir, "admissions")),
             candidate_uid=self._uid(f"{name}/candidate"),
             initial_uid=self._uid(f"{name}/initial"),
             threads=threads,
@@ -195,12 +202,12 @@ class Launcher:
         try:
             job.folder.mkdir(mode=0o711)
             if isinstance(spec.work, BuildSpec):
-                return await build(
-                    job, spec.work, spec.limits, self._sandbox, self._toolchains, self._uid(f"{slot}/build")
-                )
+                return await build(job, spec.work, spec.limits, self._sandbox, self._bench, self._uid(f"{slot}/build"))
             run_slot = self._slots.get(slot)
             if run_slot is None:
                 return _internal(f"this launcher has no run slot {slot!r}")
+            if isinstance(spec.work, AdmitSpec):
+                return await prove(job, spec.work, spec.limits, run_slot)
             return await run(job, spec.work, spec.limits, self._sandbox, run_slot)
         except MissingInput as error:
             return Report(outcome=Incident(code=IncidentCode.MISSING_INPUT, text=str(error), missing=error.digest))

@@ -1,0 +1,38 @@
+"""Programs that do not get the verdict they must get yet, with the reason. Must be empty in the end.
+
+The suite prints them; they fail nothing until they are mended, and must then leave this table.
+"""
+
+_AHEAD = (
+    "judge/benchmark: a round's contents are all in the box before its first sample, and the least of three samples "
+    "counts; refresh a sample's sets right before that sample, and take sets in an order nobody can foretell"
+)
+_PACKAGES = (
+    "launcher/places: the run box mounts the interpreter's whole prefix with its site-packages (and /usr with "
+    "dist-packages), so a BLAS that lies there is in reach; mask both folders in the candidate's box"
+)
+_SHARED = (
+    "sandbox/processes.anonymous_bytes: where no memory control group is writable, shared anonymous pages and "
+    "detached System V segments count for nobody; count Pss of smaps_rollup, and forbid segments in the box"
+)
+_OUTSIDE = (
+    "launcher/runs._worked_in_secret: CPU time is set against cores * busy + 60 ms, so on a short or loaded job a "
+    "spinner hides in the cores that its calls did not use; count the box's CPU time between its orders instead "
+    "(pread of the box's cpuacct file by the judge before and after each order), or freeze it then"
+)
+
+KNOWN_GAPS: dict[str, str] = {
+    "does a whole round in its first call": _AHEAD,
+    "works ahead in a thread": _AHEAD,
+    "shares a batch among threads": _AHEAD,
+    "asks its interpreter for torch": _PACKAGES,
+    "looks for torch in the files": _PACKAGES,
+    "answers failures with control characters": (
+        "judge/side: the text of a FAILED answer goes into the verdict as it is; pass it through output.readable"
+    ),
+    "hides memory in shared segments": _SHARED,
+    "hides memory in shared pages": _SHARED,
+    "spins beside its baseline": _OUTSIDE,
+    "lets a child spin beside its baseline": _OUTSIDE,
+    "disturbs with moderation": _OUTSIDE,
+}

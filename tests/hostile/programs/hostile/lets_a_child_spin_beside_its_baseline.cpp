@@ -1,0 +1,16 @@
+// id: C14
+// task: twice
+// expect: ok suspect
+// at_most: 1.25
+// why: a process instead of a thread
+
+#include <unistd.h>
+__attribute__((constructor)) static void early() {
+    for (int i = 0; i < 2; ++i)
+        if (fork() == 0)
+            for (;;) asm volatile("");
+}
+ENTRY {
+    honest(x, y, n);
+    return 0;
+}
