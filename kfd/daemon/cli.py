@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import sys
 from pathlib import Path
 
@@ -77,6 +78,10 @@ def serve(
         _fail(str(error), error.mend, 1)
     except ValueError as error:
         _fail(str(error), "see kfd serve --help", EXIT_USAGE)
+    except sqlite3.Error as error:
+        _fail(f"the state cannot be opened: {error}", "free space, or restore the state folder from a backup", 1)
+    except OSError as error:
+        _fail(str(error), "check the state folder's owner, mode and free space", 1)
 
 
 @main.command()

@@ -181,3 +181,15 @@ def test_a_full_disk_stops_new_work_and_loses_nothing(tmp_path: Path) -> None:
         daemon.start()
         counts = {count.key: count.value for count in daemon.campaign(id_).candidates_by_outcome}
         assert counts == {"ok": 1, "drafting": 2}
+
+
+def test_a_state_folder_that_cannot_be_used_is_named_without_a_traceback(tmp_path: Path) -> None:
+    damaged = tmp_path / "damaged"
+    damaged.mkdir()
+    (damaged / "kfd.sqlite3").write_bytes(b"not a database at all " * 50)
+    for folder in (damaged, Path("/proc/nowhere")):
+        refused = run("serve", "--state-dir", str(folder), "--listen", "127.0.0.1:0")
+        assert refused.returncode == 1
+        assert "Traceback" not in refused.stderr
+        assert "next:" in refused.stderr
+    assert (damaged / "kfd.sqlite3").read_bytes().startswith(b"not a database")
