@@ -15,7 +15,12 @@ from dataclasses import dataclass
 
 from kfd.base.work import Comparison, Speedup
 
-__all__ = ["Estimate", "estimate", "log_ratios", "median", "narrow_enough", "speedup"]
+__all__ = ["PROCESS_NOISE", "Estimate", "estimate", "log_ratios", "median", "narrow_enough", "speedup"]
+
+PROCESS_NOISE = 0.015
+"""Half-width (log units, 95 %) of what differs from one process to the next and stays the same within it: where
+pages and code came to lie, which neighbours the machine had. Rounds of one run cannot show it, so that an interval
+from them alone is too narrow to compare two runs by (``benchmarks/aa.py`` measures both)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +101,8 @@ def narrow_enough(cases: Sequence[Sequence[float]], target_half_width: float, *,
 def speedup(comparisons: Sequence[Comparison], *, confidence: float = 0.95, seed: int = 0) -> Speedup:
     """Speed-up over one baseline from its comparisons, one for each case.
 
+    The interval is that of the rounds together with ``PROCESS_NOISE``, as independent errors add.
+
     Raises ValueError when the comparisons are empty or of several baselines.
     """
     baselines = {comparison.baseline for comparison in comparisons}
@@ -103,12 +110,13 @@ def speedup(comparisons: Sequence[Comparison], *, confidence: float = 0.95, seed
         raise ValueError(f"comparisons of exactly one baseline are needed, not of {sorted(baselines)}")
     ratios = {one.case: log_ratios(one.candidate_ns, one.baseline_ns) for one in comparisons}
     whole = estimate(list(ratios.values()), confidence=confidence, seed=seed)
+    below, above = (math.hypot(side, PROCESS_NOISE) for side in (whole.value - whole.low, whole.high - whole.value))
     worst_case, worst = min(((case, median(values)) for case, values in ratios.items()), key=lambda pair: pair[1])
     return Speedup(
         baseline=baselines.pop(),
         value=math.exp(whole.value),
-        low=math.exp(whole.low),
-        high=math.exp(whole.high),
+        low=math.exp(whole.value - below),
+        high=math.exp(whole.value + above),
         rounds=whole.rounds,
         worst_case=worst_case,
         worst_value=math.exp(worst),

@@ -7,10 +7,6 @@ _AHEAD = (
     "judge/benchmark: a round's contents are all in the box before its first sample, and the least of three samples "
     "counts; refresh a sample's sets right before that sample, and take sets in an order nobody can foretell"
 )
-_PACKAGES = (
-    "launcher/places: the run box mounts the interpreter's whole prefix with its site-packages (and /usr with "
-    "dist-packages), so a BLAS that lies there is in reach; mask both folders in the candidate's box"
-)
 _SHARED = (
     "sandbox/processes.anonymous_bytes: where no memory control group is writable, shared anonymous pages and "
     "detached System V segments count for nobody; count Pss of smaps_rollup, and forbid segments in the box"
@@ -25,11 +21,6 @@ KNOWN_GAPS: dict[str, str] = {
     "does a whole round in its first call": _AHEAD,
     "works ahead in a thread": _AHEAD,
     "shares a batch among threads": _AHEAD,
-    "asks its interpreter for torch": _PACKAGES,
-    "looks for torch in the files": _PACKAGES,
-    "answers failures with control characters": (
-        "judge/side: the text of a FAILED answer goes into the verdict as it is; pass it through output.readable"
-    ),
     "hides memory in shared segments": _SHARED,
     "hides memory in shared pages": _SHARED,
     "spins beside its baseline": _OUTSIDE,

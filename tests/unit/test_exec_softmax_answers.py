@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kfd.base.digest import Digest
 from kfd.prompting.features import normal_form
 from kfd.tasks import load, pack
 from kfd.tasks.spec import KernelFile
@@ -17,7 +18,7 @@ def test_the_recordings_in_the_folder_are_those_of_the_tree() -> None:
 
 
 def test_answers_make_candidates_or_are_refused_as_meant_and_none_is_there_twice() -> None:
-    seen: dict[str, str] = {normal_form(SPEC.kernel.text): "the initial kernel"}
+    seen: dict[Digest, str] = {normal_form(SPEC.kernel.text): "the initial kernel"}
     for step in STEPS:
         assert isinstance(step.made, KernelFile) == (step.reply.ends != "refused"), (step.name, step.made)
         if isinstance(step.made, KernelFile):

@@ -1,8 +1,8 @@
 """Whether a task can tell right from wrong (evaluation notes, 5.1). Run once for each task before any candidate.
 
 Every wrong answer that costs nothing must fail the comparison that will be used: in each timed case, because a
-kernel can see by the sizes which case it is in; in a task with no timed case, in one case at least. A task that
-would take one is refused with the reason, and no candidate is blamed. The noise of the reference against itself
+kernel can see by the sizes which case it is in (a task has at least one). A task that would take one is refused
+with the reason, and no candidate is blamed. The noise of the reference against itself
 is measured here too.
 
 ``python -m kfd_worker.judge.admit TASK_FOLDER`` does the same by hand.
@@ -138,14 +138,14 @@ def judged(cases: Sequence[Case], probes: Sequence[CaseProbe]) -> tuple[Probe, .
     """What the probes of all cases say about the task, one answer for each name, in order of appearance.
 
     The reference must do as it should in every case. A wrong answer must fail in each timed case, because a kernel
-    can see by the sizes which case it is in; where nothing is timed, in one case at least.
+    can see by the sizes which case it is in; a case that is only checked may be degenerate.
     """
     timed = {case.name for case in cases if case.timed}
     found = []
     for name in dict.fromkeys(one.name for one in probes):
         bad = [one for one in probes if one.name == name and not one.sound]
         if not name.startswith(_REFERENCE):
-            bad = [one for one in bad if one.case in timed] if timed else bad if len(bad) == len(cases) else []
+            bad = [one for one in bad if one.case in timed]
         where = ", ".join(dict.fromkeys(one.case for one in bad))
         found.append(Probe(name=name, passed=not bad, detail=f"case {where}: {bad[0].text}" if bad else ""))
     return tuple(found[:_MAX_PROBES])
@@ -194,9 +194,9 @@ def _probe_reference(task: LoadedTask, case: Case, draw: _Draw) -> tuple[list[Ca
     def probe(name: str, text: str) -> CaseProbe:
         return CaseProbe(case=case.name, name=f"{_REFERENCE} {name}", sound=not text, text=text)
 
-    values = _copies(draw.values)
     made = []
     for _ in range(2):
+        values = _copies(draw.values)
         with task.at_full_width():
             made.append([tensor.clone() for tensor in task.reference(case, values)])
     first, second = made

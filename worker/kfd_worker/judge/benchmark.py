@@ -153,11 +153,14 @@ class _Bench:
         width = space.sets // self.samples
         for name, sample in order:
             indices = range(sample * width, sample * width + one.counts[name])
-            self._place(name, self._cores[(first + sample) % len(self._cores)])
+            # Left to the scheduler, one side may run on the slower core, or beside somebody else's busy process, for a
+            # whole measurement: a difference that no number of rounds averages out. So the n-th sample of every
+            # side starts on the same core.
+            core = self._cores[(first + sample) % len(self._cores)]
             if name == REFERENCE:
-                took = self._reference(space, indices, wants)
+                took = self._reference(space, indices, wants, core)
             else:
-                took = self._call(space, name, indices, one.known[name])
+                took = self._call(space, name, indices, one.known[name], core)
             best[name] = min(best.get(name, took), took)
         self._check(one, wants)
         floor = floor_ns(space.output_bytes(), self._bytes_per_s)
@@ -169,20 +172,12 @@ class _Bench:
         for name, took in best.items():
             one.times.setdefault(name, []).append(took)
 
-    def _place(self, name: str, core: int) -> None:
-        """Start the n-th sample of every side on the same core.
-
-        Left to the scheduler, one side may sit beside somebody else's busy process for a whole measurement while
-        the other does not: a difference that no number of rounds averages out.
-        """
-        if name != REFERENCE:
-            self._sides[name].place(core)
-            return
+    def _reference(
+        self, space: Workspace, indices: Sequence[int], wants: dict[int, list[torch.Tensor]], core: int
+    ) -> Span:
         with contextlib.suppress(OSError):
             os.sched_setaffinity(0, {core})
             os.sched_setaffinity(0, self._cores)
-
-    def _reference(self, space: Workspace, indices: Sequence[int], wants: dict[int, list[torch.Tensor]]) -> Span:
         made = []
         with self._task.at_full_width():
             began = time.monotonic_ns()
@@ -192,9 +187,10 @@ class _Bench:
         wants.update(zip(indices, made, strict=True))
         return max(1, took // len(indices))
 
-    def _call(self, space: Workspace, name: str, indices: Sequence[int], known_ns: Span) -> Span:
+    def _call(self, space: Workspace, name: str, indices: Sequence[int], known_ns: Span, core: int) -> Span:
         side = self._sides[name]
         space.arm(name, indices)
+        side.place(core)
         took = side.call(space.number, indices, _PATIENCE * len(indices) * known_ns + SECOND)
         space.glance(name, indices)
         return per_call_ns(took, side.overhead_ns, len(indices))
@@ -256,8 +252,6 @@ def benchmark(
     pool_bytes: int = _POOL_BYTES,
 ) -> list[Comparison]:
     """Measure until the plan is content; ``bytes_per_s`` is ``floor.write_rate``. Raises what the sides raise."""
-    if not any(case.timed for case in task.spec.cases):
-        return []
     bench = _Bench(task, secret, candidate, initial, bytes_per_s, draws)
     seed = draw_seed(secret, "bootstrap")
     began = time.monotonic_ns()
@@ -278,3 +272,6 @@ def benchmark(
                 return found
     finally:
         bench.close()
+        # Those that were not taken over, because opening another failed.
+        for one_case in checked.values():
+            one_case.space.close()

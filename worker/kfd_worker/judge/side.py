@@ -18,6 +18,7 @@ from kfd.base.instant import SECOND, Span, seconds_text
 from kfd.base.work import VerdictCode
 from kfd_worker.harness import child
 from kfd_worker.judge.faults import CandidateFault, SideLost
+from kfd_worker.sandbox.output import readable
 
 __all__ = ["CANDIDATE", "INITIAL", "Side"]
 
@@ -149,7 +150,7 @@ class Side:
         _, kind, echoed, status, _, text = child.ANSWER.unpack(data)
         if echoed != nonce or kind not in (expected, child.FAILED) or (kind == child.FAILED and not status):
             raise CandidateFault(VerdictCode.SUSPECT, f"the candidate's box sent a forged answer while {self._phase}")
-        return status, text.rstrip(b"\0").decode("utf-8", "replace")
+        return status, readable(text.rstrip(b"\0"), 400)
 
     def _left_s(self) -> float:
         # A little is always left, so that a spent budget shows as a timeout of the next order.

@@ -54,11 +54,6 @@ class Workspace:
         self._scalars: list[Values] = [{} for _ in range(sets)]
         self._marks: dict[str, list[_Marks]] = {}
 
-    @property
-    def bytes_per_set(self) -> int:
-        """Bytes of inputs and one side's outputs of one set."""
-        return case_bytes(self._task, self.case)
-
     def close(self) -> None:
         """Give the memory back."""
         for arena in (self._inputs, *self._outputs.values()):

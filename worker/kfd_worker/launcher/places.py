@@ -26,12 +26,14 @@ __all__ = [
     "interpreter_mounts",
     "judge_code",
     "package_folders",
+    "package_masks",
     "place",
     "thread_environment",
 ]
 
 CHILD = Mount(source=os.path.realpath(child.__file__), target="/kfd/child.py")
 _PACKAGES = ("torch", "yaml")
+_PACKAGE_ROOTS = ("/usr/lib", "/usr/local/lib", "/usr/lib64")
 _SYSTEM = ("/usr/", "/lib/", "/bin/")
 
 
@@ -98,6 +100,16 @@ def interpreter_mounts(*, packages: bool) -> tuple[Mount, ...]:
     wanted = [folder for folder in dict.fromkeys(folders) if not _is_system(folder)]
     outer = [one for one in wanted if not any(one != other and f"{one}/".startswith(f"{other}/") for other in wanted)]
     return tuple(Mount(source=folder, target=folder) for folder in outer)
+
+
+def package_masks(empty: Path) -> tuple[Mount, ...]:
+    """An empty folder over everything that is installed for the interpreter: a candidate finds no library of
+    somebody else's there (numpy alone brings a whole BLAS)."""
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    folders = [f"{os.path.realpath(sys.base_prefix)}/lib/{version}/site-packages", "/usr/lib/python3/dist-packages"]
+    folders += [f"{root}/{version}/{kind}-packages" for root in _PACKAGE_ROOTS for kind in ("site", "dist")]
+    found = dict.fromkeys(folder for folder in folders if os.path.isdir(folder))
+    return tuple(Mount(source=str(empty), target=folder) for folder in found)
 
 
 def judge_code() -> tuple[Mount, ...]:

@@ -30,7 +30,14 @@ from kfd.base.work import (
 from kfd_worker.launcher.admissions import Admissions
 from kfd_worker.launcher.job import Job, limit_verdict
 from kfd_worker.launcher.judges import JudgeDied, JudgeProcess
-from kfd_worker.launcher.places import CHILD, base_interpreter, interpreter_mounts, place, thread_environment
+from kfd_worker.launcher.places import (
+    CHILD,
+    base_interpreter,
+    interpreter_mounts,
+    package_masks,
+    place,
+    thread_environment,
+)
 from kfd_worker.sandbox.box import Box, BoxError, BoxLimits, Ended, Limit, Mount
 from kfd_worker.sandbox.output import readable
 from kfd_worker.sandbox.runner import RunningBox, Sandbox
@@ -172,10 +179,17 @@ def _worked_in_secret(used_ns: int, busy_ns: int, slot: RunSlot) -> bool:
 
 
 def _run_box(artifact: Path, fd: int, limits: Limits, uid: int, slot: RunSlot) -> Box:
+    empty = artifact.parent.parent / "empty"
+    empty.mkdir(mode=0o755, exist_ok=True)
     return Box(
         name="run",
         argv=(base_interpreter(), "-I", "-S", "-B", CHILD.target, str(fd)),
-        mounts=(*interpreter_mounts(packages=False), CHILD, Mount(source=str(artifact.parent), target="/job")),
+        mounts=(
+            *interpreter_mounts(packages=False),
+            *package_masks(empty),
+            CHILD,
+            Mount(source=str(artifact.parent), target="/job"),
+        ),
         env=thread_environment(slot.threads),
         fds=(fd,),
         uid=uid,

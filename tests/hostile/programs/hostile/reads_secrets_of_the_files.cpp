@@ -9,21 +9,16 @@
 ENTRY {
     bool found = false;
     for (const char *path :
-         {"/etc/shadow", "/etc/passwd", "/etc/ssh", "/root", "/home", "/var", "/tmp", "/work", "/opt", "/run", "/srv", "/mnt",
+         {"/etc/shadow", "/etc/passwd", "/etc/ssh", "/root", "/home", "/var", "/tmp", "/opt", "/run", "/srv", "/mnt",
           "/boot", "/sys/fs/cgroup", "/dev/sda", "/dev/mem", "/dev/shm", "/dev/tty", "/proc/1/root/etc/passwd",
           "/proc/1/cwd/home", "/proc/kcore"}) {
         if (access(path, R_OK)) continue;
-        // Folders that only lead to the interpreter hold nothing else than it.
+        // A folder with one entry only leads to the interpreter, which is all that the box has of the host's own.
         if (DIR *folder = opendir(path)) {
             int entries = 0;
-            bool only = true;
-            while (dirent *one = readdir(folder)) {
-                if (one->d_name[0] == '.' && strcmp(one->d_name, ".pyenv")) continue;
-                ++entries;
-                only &= !strcmp(one->d_name, ".pyenv") || !strcmp(path, "/opt");
-            }
+            while (dirent *one = readdir(folder)) entries += strcmp(one->d_name, ".") && strcmp(one->d_name, "..");
             closedir(folder);
-            if (!entries || only) continue;
+            if (entries <= 1) continue;
         }
         printf("can read %s\n", path);
         found = true;

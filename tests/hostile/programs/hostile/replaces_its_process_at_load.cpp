@@ -1,0 +1,12 @@
+// id: D8
+// task: twice
+// expect: load_error
+// says: exited with code 0
+// why: execve: the harness is gone, and whatever came instead is content
+
+#include <unistd.h>
+__attribute__((constructor)) static void early() { execl("/bin/sh", "sh", "-c", "exit 0", (char *)nullptr); }
+ENTRY {
+    honest(x, y, n);
+    return 0;
+}
