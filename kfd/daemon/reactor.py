@@ -27,6 +27,7 @@ from kfd.store.journal import CHECKPOINT_PAGES, Batch, Journal, StoreStalled
 __all__ = ["Effects", "Reactor"]
 
 BATCH_EVENTS = 256
+GATHER_SECONDS = 0.003
 STALL_RETRY_SECONDS = (0.2, 0.5, 1.0, 2.0)
 IDLE_CHECKPOINT_SECONDS = 5.0
 LOG_TEXT = 500
@@ -140,6 +141,9 @@ class Reactor:
                     await self._journal.checkpoint(idle=True)
                 batch = [await self._events.get()]
         else:
+            # More is coming in than one event at a time: let a few gather, for each commit costs an fsync whatever it
+            # holds.
+            await asyncio.sleep(GATHER_SECONDS)
             batch = [self._events.get_nowait()]
         while len(batch) < BATCH_EVENTS and not self._events.empty():
             batch.append(self._events.get_nowait())

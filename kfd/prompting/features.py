@@ -9,6 +9,7 @@ first (DESIGN, section 7).
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from kfd.base.digest import Digest, digest_of
 from kfd.prompting import lexing
@@ -17,6 +18,7 @@ from kfd.prompting.constructs import Constructs, constructs
 __all__ = ["behaviour", "normal_form"]
 
 
+@lru_cache(maxsize=128)  # a parent is asked about many times, a child when it is parsed and when it is screened
 def normal_form(text: str) -> Digest:
     """Digest of the token stream without comments and spacing: equal for sources that compile alike.
 

@@ -172,14 +172,12 @@ class Journal:
         parts = batch.parts()
         if not parts:
             return
+        # The whole transaction is one hop to aiosqlite's thread: its public calls would take ten, each a wake-up of
+        # two threads, which cost more than the statements (measured: a fifth of the daemon's time).
+        connection = self._connection
         try:
-            await self._connection.execute("BEGIN IMMEDIATE")
-            for name, batch_rows in parts:
-                await self._connection.executemany(_STATEMENTS[name], batch_rows)
-            await self._connection.execute("COMMIT")
+            await connection._execute(_transact, connection._conn, parts)  # type: ignore[no-untyped-call]
         except sqlite3.OperationalError as error:
-            if self._connection.in_transaction:
-                await self._connection.execute("ROLLBACK")
             if (getattr(error, "sqlite_errorname", None) or "").startswith(_STALLS):
                 raise StoreStalled(str(error)) from error
             raise
@@ -200,6 +198,19 @@ class Journal:
         """Checkpoint and close."""
         await self.checkpoint(idle=True)
         await self._connection.close()
+
+
+def _transact(connection: sqlite3.Connection, parts: list[tuple[str, list[Row]]]) -> None:
+    """Write the parts in one transaction; whatever fails leaves nothing behind. Runs in the writer's thread."""
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+        for name, rows_ in parts:
+            connection.executemany(_STATEMENTS[name], rows_)
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
 
 
 def encode_body(body: tuple[tuple[str, str | int | float | bool | None], ...]) -> dict[str, object]:

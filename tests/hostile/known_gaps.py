@@ -3,10 +3,6 @@
 The suite prints them; they fail nothing until they are mended, and must then leave this table.
 """
 
-_AHEAD = (
-    "judge/benchmark: a round's contents are all in the box before its first sample, and the least of three samples "
-    "counts; refresh a sample's sets right before that sample, and take sets in an order nobody can foretell"
-)
 _SHARED = (
     "sandbox/processes.anonymous_bytes: where no memory control group is writable, shared anonymous pages and "
     "detached System V segments count for nobody; count Pss of smaps_rollup, and forbid segments in the box"
@@ -18,9 +14,6 @@ _OUTSIDE = (
 )
 
 KNOWN_GAPS: dict[str, str] = {
-    "does a whole round in its first call": _AHEAD,
-    "works ahead in a thread": _AHEAD,
-    "shares a batch among threads": _AHEAD,
     "hides memory in shared segments": _SHARED,
     "hides memory in shared pages": _SHARED,
     "spins beside its baseline": _OUTSIDE,

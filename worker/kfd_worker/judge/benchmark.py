@@ -138,14 +138,10 @@ class _Bench:
 
     def round(self) -> None:
         for one in self.cases:
-            one.space.refresh(range(one.space.sets), self._draws)
-            for side in self._sides.values():
-                one.space.rebind(side)
             self._round(one)
 
     def _round(self, one: _Timed) -> None:
         space = one.space
-        wants: dict[int, list[torch.Tensor]] = {}
         order = [(name, sample) for name in one.counts for sample in range(self.samples)]
         self._dice.shuffle(order)
         first = self._dice.randrange(len(self._cores))
@@ -157,12 +153,18 @@ class _Bench:
             # whole measurement: a difference that no number of rounds averages out. So the n-th sample of every
             # side starts on the same core.
             core = self._cores[(first + sample) % len(self._cores)]
+            # A sample's content is made right before it, for every side: what a candidate has not seen it cannot have
+            # worked on in an earlier call, and all sides find their inputs equally warm.
+            space.refresh(indices, self._draws)
             if name == REFERENCE:
-                took = self._reference(space, indices, wants, core)
+                took = self._reference(space, indices, core)
             else:
+                space.rebind(self._sides[name])
                 took = self._call(space, name, indices, one.known[name], core)
+            if name == self._candidate.name:
+                self._check(one, indices)
             best[name] = min(best.get(name, took), took)
-        self._check(one, wants)
+        self._candidate.quiet()
         floor = floor_ns(space.output_bytes(), self._bytes_per_s)
         if best[self._candidate.name] < floor:
             text = (
@@ -172,19 +174,15 @@ class _Bench:
         for name, took in best.items():
             one.times.setdefault(name, []).append(took)
 
-    def _reference(
-        self, space: Workspace, indices: Sequence[int], wants: dict[int, list[torch.Tensor]], core: int
-    ) -> Span:
+    def _reference(self, space: Workspace, indices: Sequence[int], core: int) -> Span:
         with contextlib.suppress(OSError):
             os.sched_setaffinity(0, {core})
             os.sched_setaffinity(0, self._cores)
-        made = []
         with self._task.at_full_width():
             began = time.monotonic_ns()
             for index in indices:
-                made.append(space.reference(index))
+                space.reference(index)
             took = time.monotonic_ns() - began
-        wants.update(zip(indices, made, strict=True))
         return max(1, took // len(indices))
 
     def _call(self, space: Workspace, name: str, indices: Sequence[int], known_ns: Span, core: int) -> Span:
@@ -195,22 +193,19 @@ class _Bench:
         space.glance(name, indices)
         return per_call_ns(took, side.overhead_ns, len(indices))
 
-    def _check(self, one: _Timed, wants: dict[int, list[torch.Tensor]]) -> None:
+    def _check(self, one: _Timed, indices: Sequence[int]) -> None:
         space, name = one.space, self._candidate.name
-        width = space.sets // self.samples
-        for sample in range(self.samples):
-            for index in range(sample * width, sample * width + one.counts[name]):
-                if one.checked.reference_exact:
-                    # Twice the bounds against the rounded reference: it is within them itself.
-                    right, slack = wants.get(index) or self._again(space, index), 2.0
-                else:
-                    right, slack = space.oracle(index), 1.0
-                if space.passes(name, index, right, slack):
-                    continue
-                judged = space.judge(name, index, right, slack)
-                if not judged.passed:
-                    raise CandidateFault(VerdictCode.INCORRECT, f"case {judged.case}, a timed call: {judged.detail}")
-        self._candidate.quiet()
+        for index in indices:
+            if one.checked.reference_exact:
+                # Twice the bounds against the rounded reference: it is within them itself.
+                right, slack = self._again(space, index), 2.0
+            else:
+                right, slack = space.oracle(index), 1.0
+            if space.passes(name, index, right, slack):
+                continue
+            judged = space.judge(name, index, right, slack)
+            if not judged.passed:
+                raise CandidateFault(VerdictCode.INCORRECT, f"case {judged.case}, a timed call: {judged.detail}")
 
     def _again(self, space: Workspace, index: int) -> list[torch.Tensor]:
         with self._task.at_full_width():
