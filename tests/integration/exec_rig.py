@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import secrets
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -68,6 +67,10 @@ def write_task(folder: Path, *, config: str = CONFIG, task: str = TASK, block: s
     (folder / "task.py").write_text(task)
     (folder / "kernel.cpp").write_text(source(block))
     return folder
+
+
+RIG_SEED = b"one seed for all jobs, for tests."[:32]
+"""Equal contents in every run: what a test finds must not hang on the draw."""
 
 
 @dataclass
@@ -141,7 +144,7 @@ class Rig:
             initial_artifact=initial,
             toolchain="cpp",
             target="cpp:native",
-            seed=seed or secrets.token_bytes(32),
+            seed=seed or RIG_SEED,
             plan=plan,
         )
         spec = JobSpec(work=work, limits=Limits(wall_ns=wall_ns, memory_bytes=256 << 20, processes=32))

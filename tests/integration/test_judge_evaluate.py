@@ -161,7 +161,7 @@ async def test_an_error_within_the_bounds_is_found_by_whole_numbers(rig: Rig, tm
     task = put(rig, tmp_path, text, config=config, block=SUM.replace("FIRST", "0"))
     done = await judged(rig, SUM.replace("FIRST", "0"), task)
     assert done.report.outcome == Verdict(code=VerdictCode.OK), done.report.outcome
-    await refused(rig, SUM.replace("FIRST", "1"), VerdictCode.INCORRECT, "whole numbers", task)
+    await refused(rig, SUM.replace("FIRST", "1"), VerdictCode.INCORRECT, "values: y: ", task)
 
 
 @pytest.mark.parametrize(
