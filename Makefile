@@ -19,8 +19,9 @@ $(STAMP): pyproject.toml
 demo: $(STAMP) ## run a whole campaign on this machine: no GPU, no API key
 	@$(BIN)/kfd demo tasks/softmax_rows --least-gain 1.5
 
+# A test that starts processes on a shared machine gets a second chance; the summary names every one that took it.
 test: $(STAMP) ## every test that needs no GPU
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q -rR --reruns 1
 
 quick: $(STAMP) ## the fast tests
 	$(BIN)/python -m pytest -q -m 'not slow'
