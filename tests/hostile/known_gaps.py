@@ -19,4 +19,5 @@ KNOWN_GAPS: dict[str, str] = {
     "spins beside its baseline": _OUTSIDE,
     "lets a child spin beside its baseline": _OUTSIDE,
     "disturbs with moderation": _OUTSIDE,
+    "works ahead in a thread": _OUTSIDE,
 }
