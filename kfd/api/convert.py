@@ -147,6 +147,7 @@ def job_spec_to_pb(spec: JobSpec) -> worker_pb2.JobSpec:
                     max_ns=plan.max_ns,
                     confidence=plan.confidence,
                 ),
+                incumbent_artifact=maybe_digest_to_pb(work.incumbent_artifact),
             )
         )
     return message
@@ -220,4 +221,5 @@ def _run_spec(message: worker_pb2.RunSpec) -> RunSpec:
             max_ns=integer(plan.max_ns, "the time to measure", 1),
             confidence=plan.confidence,
         ),
+        incumbent_artifact=maybe_digest_from_pb(message, "incumbent_artifact"),
     )

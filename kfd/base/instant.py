@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-__all__ = ["MILLISECOND", "MINUTE", "SECOND", "Instant", "Span", "seconds_text"]
+__all__ = ["MICROSECOND", "MILLISECOND", "MINUTE", "SECOND", "Instant", "Span", "seconds_text"]
 
 Instant: TypeAlias = int
 """A reading of one process's monotonic clock, in nanoseconds. Readings of two processes never meet."""
@@ -12,6 +12,7 @@ Instant: TypeAlias = int
 Span: TypeAlias = int
 """A length of time in nanoseconds."""
 
+MICROSECOND: Span = 1_000
 MILLISECOND: Span = 1_000_000
 SECOND: Span = 1_000_000_000
 MINUTE: Span = 60 * SECOND

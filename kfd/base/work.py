@@ -15,6 +15,10 @@ from kfd.base.ids import JobId
 from kfd.base.instant import SECOND, Span
 
 __all__ = [
+    "CANDIDATE",
+    "INCUMBENT",
+    "INITIAL",
+    "REFERENCE",
     "AdmitResult",
     "AdmitSpec",
     "BuildResult",
@@ -41,6 +45,11 @@ __all__ = [
     "VerdictCode",
     "build_key",
 ]
+
+
+CANDIDATE, REFERENCE, INITIAL, INCUMBENT = "candidate", "reference", "initial", "incumbent"
+"""What a run times: the candidate, and the baselines beside it. The incumbent is what the candidate would displace,
+there only when a win is confirmed."""
 
 
 class SlotKind(StrEnum):
@@ -162,6 +171,8 @@ class RunSpec:
     seed: bytes
     """32 secret bytes, drawn by the daemon after the candidate exists; the judge derives inputs from it."""
     plan: MeasurementPlan = MeasurementPlan()
+    incumbent_artifact: Digest | None = None
+    """What the candidate would displace, timed in the same rounds when a win is confirmed; None otherwise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -48,7 +48,8 @@ Row: TypeAlias = tuple[Any, ...]
 
 CANDIDATE_COLUMNS = (
     "campaign, ordinal, state, outcome, text, operator, parent, parent_source, inspirations, nth, generation, "
-    "repair_depth, model, source, normal, cell, artifact, fitness, speedups, input_tokens, output_tokens, worker"
+    "repair_depth, model, source, normal, cell, artifact, fitness, speedups, input_tokens, output_tokens, worker, "
+    "rival, rival_artifact, confirmations"
 )
 
 TEXT_LIMIT = 8 << 20
@@ -134,6 +135,9 @@ def candidate_row(campaign: CampaignId, candidate: Candidate) -> Row:
         candidate.input_tokens,
         candidate.output_tokens,
         candidate.worker,
+        None if candidate.rival is None else ordinal_of(candidate.rival),
+        None if candidate.rival_artifact is None else str(candidate.rival_artifact),
+        candidate.confirmations,
     )
 
 
@@ -163,6 +167,9 @@ def candidate_from_row(row: Row) -> Candidate:
         input_tokens=row[19],
         output_tokens=row[20],
         worker=row[21],
+        rival=None if row[22] is None else candidate_id(campaign, row[22]),
+        rival_artifact=None if row[23] is None else Digest.parse(row[23]),
+        confirmations=row[24],
     )
 
 

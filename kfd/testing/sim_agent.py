@@ -76,6 +76,8 @@ def _run(work: worker_pb2.RunSpec) -> worker_pb2.Report:
     speeds = [("reference", speed)]
     if work.HasField("initial_artifact"):
         speeds.append(("initial", speed / _speed(work.initial_artifact.hash)))
+    if work.HasField("incumbent_artifact"):
+        speeds.append(("incumbent", speed / _speed(work.incumbent_artifact.hash)))
     return worker_pb2.Report(
         verdict=worker_pb2.Verdict(code=common_pb2.VERDICT_CODE_OK),
         run=worker_pb2.RunResult(

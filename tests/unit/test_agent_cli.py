@@ -156,7 +156,7 @@ class TestSimulator:
 
     def test_speedups_are_against_both_baselines(self) -> None:
         ours, initial = script_of(b"sim: verdict=ok speedup=3"), script_of(b"sim: speedup=2")
-        report = simulate_run(digest_of(b"a"), ours, initial)
+        report = simulate_run(digest_of(b"a"), ours, {"initial": initial})
         assert isinstance(report.detail, RunResult)
         assert {item.baseline: item.value for item in report.detail.speedups} == {"reference": 3.0, "initial": 1.5}
 

@@ -13,13 +13,14 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from kfd.base.instant import SECOND  # noqa: E402
-from kfd.base.work import CaseResult, Comparison, MeasurementPlan, VerdictCode  # noqa: E402
+from kfd.base.work import CANDIDATE, CaseResult, Comparison, MeasurementPlan, VerdictCode  # noqa: E402
 from kfd.tasks import pack  # noqa: E402
 from kfd_worker.judge.benchmark import benchmark  # noqa: E402
 from kfd_worker.judge.check import CheckNotes, check  # noqa: E402
 from kfd_worker.judge.draws import Draws, Pools  # noqa: E402
 from kfd_worker.judge.faults import CandidateFault  # noqa: E402
-from kfd_worker.judge.side import CANDIDATE, Side  # noqa: E402
+from kfd_worker.judge.meter import Ledger  # noqa: E402
+from kfd_worker.judge.side import Side  # noqa: E402
 from kfd_worker.judge.taskcode import LoadedTask  # noqa: E402
 from tests.integration.exec_rig import TASK, write_task  # noqa: E402
 
@@ -32,6 +33,8 @@ class Fake:
 
     name = CANDIDATE
     overhead_ns = 0
+    timed_ns = 0
+    ledger = Ledger()
 
     def __init__(self, function: Callable[[Any, int], Any], took_ns: int = 0) -> None:
         self._function = function
@@ -44,8 +47,10 @@ class Fake:
         kept = (os.dup(fds[0]), os.dup(fds[1]))
         self._maps[number] = (sets, kept)
 
-    def place(self, core: int) -> None:
+    def timed(self, number: int, indices: Sequence[int], patience_ns: int, core: int, bind: Callable[[], None]) -> int:
         assert core in os.sched_getaffinity(0)
+        bind()
+        return self.call(number, indices, patience_ns)
 
     def quiet(self) -> None:
         return
@@ -75,8 +80,8 @@ def measured(task: LoadedTask, fake: Fake, bytes_per_s: float = 1e12) -> tuple[l
     draws = Draws(Pools(1).fill, least=16)
     found: list[CaseResult] = []
     side = cast(Side, fake)
-    checked = check(task, SECRET, side, None, found, lambda _: None, CheckNotes(), draws)
-    return benchmark(task, SECRET, PLAN, side, None, checked, lambda _: None, bytes_per_s, draws), found
+    checked = check(task, SECRET, side, (), found, lambda _: None, CheckNotes(), draws)
+    return benchmark(task, SECRET, PLAN, side, (), checked, lambda _: None, bytes_per_s, draws), found
 
 
 def test_an_honest_side_is_right_and_timed_and_never_sees_a_timed_content_twice(task: LoadedTask) -> None:

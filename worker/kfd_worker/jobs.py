@@ -194,8 +194,7 @@ def inputs_of(spec: JobSpec) -> list[Digest]:
     digests = [work.task]
     if isinstance(work, RunSpec):
         digests.append(work.artifact)
-        if work.initial_artifact is not None:
-            digests.append(work.initial_artifact)
+        digests += [one for one in (work.initial_artifact, work.incumbent_artifact) if one is not None]
     return list(dict.fromkeys(digests))
 
 

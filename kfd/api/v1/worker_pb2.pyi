@@ -686,6 +686,7 @@ class RunSpec(_message.Message):
     TARGET_FIELD_NUMBER: _builtins.int
     SEED_FIELD_NUMBER: _builtins.int
     PLAN_FIELD_NUMBER: _builtins.int
+    INCUMBENT_ARTIFACT_FIELD_NUMBER: _builtins.int
     toolchain: _builtins.str
     target: _builtins.str
     seed: _builtins.bytes
@@ -697,6 +698,10 @@ class RunSpec(_message.Message):
     def initial_artifact(self) -> _common_pb2.Digest: ...
     @_builtins.property
     def plan(self) -> Global___MeasurementPlan: ...
+    @_builtins.property
+    def incumbent_artifact(self) -> _common_pb2.Digest:
+        """What the candidate would displace, timed in the same rounds when a win is confirmed."""
+
     def __init__(
         self,
         *,
@@ -707,10 +712,11 @@ class RunSpec(_message.Message):
         target: _builtins.str = ...,
         seed: _builtins.bytes = ...,
         plan: Global___MeasurementPlan | None = ...,
+        incumbent_artifact: _common_pb2.Digest | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["artifact", b"artifact", "initial_artifact", b"initial_artifact", "plan", b"plan", "task", b"task"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["artifact", b"artifact", "incumbent_artifact", b"incumbent_artifact", "initial_artifact", b"initial_artifact", "plan", b"plan", "task", b"task"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["artifact", b"artifact", "initial_artifact", b"initial_artifact", "plan", b"plan", "seed", b"seed", "target", b"target", "task", b"task", "toolchain", b"toolchain"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["artifact", b"artifact", "incumbent_artifact", b"incumbent_artifact", "initial_artifact", b"initial_artifact", "plan", b"plan", "seed", b"seed", "target", b"target", "task", b"task", "toolchain", b"toolchain"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

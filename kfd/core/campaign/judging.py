@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kfd.base.failure import Bug
-from kfd.base.work import RunResult, Speedup, Verdict, VerdictCode
+from kfd.base.work import INCUMBENT, INITIAL, RunResult, Speedup, Verdict, VerdictCode
 from kfd.core.campaign.state import CampaignSpec, Candidate, CandidateState
 from kfd.core.fleet.model import Fact
 from kfd.core.search.archive import AddResult, Elite
@@ -17,6 +17,7 @@ __all__ = [
     "as_broken",
     "as_elite",
     "baseline_speedup",
+    "beats_rival",
     "best_improved",
     "cell_improved",
     "judged",
@@ -56,6 +57,12 @@ def baseline_speedup(candidate: Candidate, baseline: str) -> Speedup:
         worst_case=other.worst_case if other else "",
         worst_value=1.0,
     )
+
+
+def beats_rival(candidate: Candidate, *, is_initial: bool) -> bool:
+    """Whether it was clearly faster than its rival, the initial kernel or the incumbent, in the same rounds."""
+    speed = candidate.speedup(INITIAL if is_initial else INCUMBENT)
+    return speed is not None and speed.low > 1.0
 
 
 def judged(

@@ -29,7 +29,7 @@ from kfd.core.campaign.state import (
     is_built,
     run_result_of,
 )
-from kfd.core.campaign.steps import PURPOSES, Steps
+from kfd.core.campaign.steps import Steps, purpose_of
 from kfd.core.commands import (
     DraftRequest,
     Packed,
@@ -268,7 +268,7 @@ class Campaign(Steps):
             if candidate.state is CandidateState.BUILDING:
                 yield build_job(self.spec, candidate, sources[candidate.id])
             elif candidate.artifact is not None:
-                yield self._run_job(candidate, candidate.artifact, PURPOSES[candidate.state])
+                yield self._run_job(candidate, candidate.artifact, purpose_of(candidate))
         if self.record.state is CampaignState.VERIFYING and self.record.best is not None:
             best = self.archive.best()
             if best is None or best.candidate != self.record.best:

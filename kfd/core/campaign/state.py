@@ -153,6 +153,11 @@ class Candidate:
     input_tokens: int = 0
     output_tokens: int = 0
     worker: str = ""
+    rival: CandidateId | None = None
+    """Whom it is measured against, side by side, before it displaces anything."""
+    rival_artifact: Digest | None = None
+    confirmations: int = 0
+    """How often it has been."""
 
     @property
     def is_open(self) -> bool:
@@ -222,8 +227,17 @@ def _seed(spec: CampaignSpec, job: JobId) -> bytes:
     return hashlib.sha256(spec.secret + b"\0run\0" + job.encode()).digest()
 
 
-def run_job(spec: CampaignSpec, candidate: CandidateId, artifact: Digest, initial: Digest | None, purpose: str) -> Job:
+def run_job(
+    spec: CampaignSpec,
+    candidate: CandidateId,
+    artifact: Digest,
+    initial: Digest | None,
+    purpose: str,
+    incumbent: Digest | None = None,
+) -> Job:
     """The run job of a candidate: ``run``, its ``confirm``, or the fresh measurement of a winner (``verify``).
+
+    ``incumbent`` is timed in the same rounds; one that is the initial kernel is there already.
 
     The seed derives from the campaign's secret and the job, so it exists only after the candidate does,
     differs between jobs, and is the same after a restart.
@@ -241,6 +255,7 @@ def run_job(spec: CampaignSpec, candidate: CandidateId, artifact: Digest, initia
                 target=spec.target,
                 seed=_seed(spec, job),
                 plan=spec.plan,
+                incumbent_artifact=incumbent if incumbent != initial else None,
             ),
             limits=spec.run_limits,
         ),

@@ -44,20 +44,23 @@ from kfd.core.fleet.model import Fact, Job
 from kfd.core.search.archive import Archive, Elite
 from kfd.core.search.emitter import Operator
 
-__all__ = ["PURPOSES", "WORKING", "Steps"]
+__all__ = ["WORKING", "Steps", "purpose_of"]
 
 WORKING = frozenset({CampaignState.BASELINING, CampaignState.RUNNING})
 """States in which the campaign's time runs."""
 
-PURPOSES = {
-    CandidateState.BUILDING: BUILD,
-    CandidateState.RUNNING: RUN,
-    CandidateState.CONFIRMING: CONFIRM,
-}
-"""What the job of an open candidate is for."""
+MAX_CONFIRMATIONS = 3
+"""Side by side measurements of one candidate: the champion may change meanwhile."""
 
 MAX_VERIFICATIONS = 4
 """Winners that may fail their fresh measurement before the campaign ends without one."""
+
+
+def purpose_of(candidate: Candidate) -> str:
+    """What the job of an open candidate that has an answer is for."""
+    if candidate.state is CandidateState.CONFIRMING:
+        return f"{CONFIRM}{candidate.confirmations}"
+    return BUILD if candidate.state is CandidateState.BUILDING else RUN
 
 
 class Steps:
@@ -66,7 +69,7 @@ class Steps:
     def __init__(self, loaded: Loaded, now: Instant) -> None:
         self.spec = loaded.spec
         self.record = loaded.record
-        self.archive = Archive(loaded.elites)
+        self.archive = Archive(loaded.elites, loaded.record.best)
         self._dice = Dice(loaded.spec.seed)
         self._open = {candidate.id: candidate for candidate in loaded.open_candidates}
         self._initial = loaded.initial
@@ -111,36 +114,57 @@ class Steps:
     def _run_job(self, candidate: Candidate, artifact: Digest, purpose: str) -> Job:
         is_initial = candidate.operator is Operator.INITIAL
         beside = None if is_initial or self._initial is None else self._initial.artifact
-        return run_job(self.spec, candidate.id, artifact, beside, purpose)
+        return run_job(self.spec, candidate.id, artifact, beside, purpose, candidate.rival_artifact)
 
     def _measured(
         self, candidate: Candidate, verdict: Verdict, result: RunResult | None, purpose: str, now: Instant
     ) -> list[Output]:
-        """A run has ended. One that would displace anything is measured again first: the better of many noisy
-        measurements is biased upwards, so the second one is what the archive is told."""
+        """A run has ended. One that would displace anything is measured again first, side by side with whom it would
+        displace: the better of many noisy measurements is biased upwards, and two jobs are two conditions. So the
+        second one is what the archive is told, and its interval against the rival is what decides."""
         is_ok = verdict.code is VerdictCode.OK
-        if purpose == CONFIRM and not is_ok:
+        beaten: CandidateId | None = None
+        if not is_ok and purpose.startswith(CONFIRM):
             text = f"correct at first, then {verdict.code.value}: {verdict.text}"
             verdict = Verdict(code=VerdictCode.SUSPECT, text=text)
-        elif purpose == RUN and is_ok and candidate.operator is not Operator.INITIAL:
+        elif is_ok and candidate.operator is not Operator.INITIAL:
             tried, speed = judging.judged(self.spec, candidate, verdict, result)
-            if speed is not None and self.archive.would_displace(judging.as_elite(tried, speed)):
-                return self._confirm(replace(candidate, speedups=tried.speedups))
-        return self._judge(candidate, verdict, result, now)
+            lost_to: CandidateId | None = None
+            if purpose.startswith(CONFIRM):
+                is_initial = self._initial is not None and candidate.rival == self._initial.id
+                won = judging.beats_rival(tried, is_initial=is_initial)
+                beaten, lost_to = (candidate.rival, None) if won else (None, candidate.rival)
+            rival = None if speed is None else self.archive.rival(judging.as_elite(tried, speed), lost_to)
+            if rival is not None and rival.candidate != beaten and candidate.confirmations < MAX_CONFIRMATIONS:
+                return self._confirm(replace(candidate, speedups=tried.speedups), rival)
+        return self._judge(candidate, verdict, result, now, beaten)
 
-    def _confirm(self, candidate: Candidate) -> list[Output]:
+    def _confirm(self, candidate: Candidate, rival: Elite) -> list[Output]:
         artifact = candidate.artifact
         if artifact is None:
             raise Bug(f"{candidate.id} ran without an artifact")
-        candidate = replace(candidate, state=CandidateState.CONFIRMING)
-        return [*self._put(candidate), Enqueue(job=self._run_job(candidate, artifact, CONFIRM))]
+        candidate = replace(
+            candidate,
+            state=CandidateState.CONFIRMING,
+            rival=rival.candidate,
+            rival_artifact=rival.artifact,
+            confirmations=candidate.confirmations + 1,
+        )
+        return [*self._put(candidate), Enqueue(job=self._run_job(candidate, artifact, purpose_of(candidate)))]
 
-    def _judge(self, candidate: Candidate, verdict: Verdict, result: RunResult | None, now: Instant) -> list[Output]:
+    def _judge(
+        self,
+        candidate: Candidate,
+        verdict: Verdict,
+        result: RunResult | None,
+        now: Instant,
+        beaten: CandidateId | None = None,
+    ) -> list[Output]:
         candidate, speed = judging.judged(self.spec, candidate, verdict, result)
         is_initial = candidate.operator is Operator.INITIAL
         improved: list[Output] = []
         if speed is not None:
-            improved = self._archive(candidate, speed)
+            improved = self._archive(candidate, speed, beaten)
         elif verdict.code in judging.REPAIRABLE and not is_initial:
             self._broken.append(judging.as_broken(candidate))
         fact = judging.judged_fact(self.spec, candidate, speed, is_elite=bool(improved))
@@ -150,10 +174,10 @@ class Steps:
             return out + self._end(CampaignState.FAILED, text, now)
         return out
 
-    def _archive(self, candidate: Candidate, speed: Speedup) -> list[Output]:
+    def _archive(self, candidate: Candidate, speed: Speedup, beaten: CandidateId | None) -> list[Output]:
         before = self.archive.best()
         elite = judging.as_elite(candidate, speed)
-        added = self.archive.add(elite)
+        added = self.archive.add(elite, beaten=beaten)
         if not added.status:
             return []
         out: list[Output] = [
@@ -279,7 +303,7 @@ class Steps:
             if candidate.state is CandidateState.DRAFTING:
                 out.append(StopDraft(candidate=candidate.id))
             else:
-                out.append(CancelJob(job=job_id(candidate.id, PURPOSES[candidate.state]), reason=reason))
+                out.append(CancelJob(job=job_id(candidate.id, purpose_of(candidate)), reason=reason))
             out += self._discard(candidate, DiscardReason.CANCELLED, reason)
         if not self.record.admitted:
             out.append(CancelJob(job=job_id(candidate_id(self.spec.id, 0), ADMIT), reason=reason))

@@ -1,4 +1,4 @@
-"""The MAP-Elites archive: one elite a cell, kept until the interval says that a newcomer is better."""
+"""The MAP-Elites archive: one elite a cell, kept until a newcomer has beaten it side by side."""
 
 from __future__ import annotations
 
@@ -74,39 +74,56 @@ def clearly_better(new: Elite, old: Elite) -> bool:
 
 
 class Archive:
-    """At most one elite a cell. Adding is atomic: an invalid entry changes nothing."""
+    """At most one elite a cell, and among them the champion: the campaign's best. Adding is atomic.
 
-    def __init__(self, elites: Iterable[Elite] = ()) -> None:
+    The champion is not the elite with the highest number: numbers of different jobs were taken under different
+    conditions. It is the first elite, and after that whoever has beaten it side by side.
+    """
+
+    def __init__(self, elites: Iterable[Elite] = (), champion: CandidateId | None = None) -> None:
         self._cells: dict[Cell, Elite] = {}
         for elite in elites:
             if elite.cell in self._cells:
                 raise ValueError(f"two elites for cell {elite.cell}")
             self._cells[elite.cell] = elite
+        self._champion = next((elite for elite in self._cells.values() if elite.candidate == champion), None)
+        if self._champion is None:
+            self._champion = self._fastest()
 
-    def would_displace(self, new: Elite) -> bool:
-        """Whether adding would take a cell from its owner or make a new best."""
-        old = self._cells.get(new.cell)
-        best = self.best()
-        takes_cell = old is not None and clearly_better(new, old)
-        return takes_cell or (old is None and best is not None and new.fitness > best.fitness)
+    def rival(self, new: Elite, lost_to: CandidateId | None = None) -> Elite | None:
+        """Whom a newcomer must beat side by side: the champion, or its cell's elite, when it seems clearly faster.
 
-    def add(self, new: Elite) -> AddResult:
-        """Take a newcomer in if its cell is empty or it is clearly better than the incumbent."""
-        old = self._cells.get(new.cell)
-        if old is None:
-            self._cells[new.cell] = new
-            return AddResult(status=AddStatus.NEW, improvement=new.fitness, replaced=None)
-        if not clearly_better(new, old):
+        One that it has lost to is no rival any more. None: it displaces nobody.
+        """
+        for old in (self._champion, self._cells.get(new.cell)):
+            if old is not None and old.candidate != lost_to and clearly_better(new, old):
+                return old
+        return None
+
+    def add(self, new: Elite, *, beaten: CandidateId | None = None) -> AddResult:
+        """Take a newcomer in if its cell is empty or it has beaten the cell's elite (or the champion) side by side."""
+        old, champion = self._cells.get(new.cell), self._champion
+        conquers = champion is None or beaten == champion.candidate
+        if old is not None and not conquers and beaten != old.candidate:
             return AddResult(status=AddStatus.NOT_ADDED, improvement=0.0, replaced=None)
         self._cells[new.cell] = new
+        if conquers:
+            self._champion = new
+        if old is None:
+            return AddResult(status=AddStatus.NEW, improvement=new.fitness, replaced=None)
         return AddResult(status=AddStatus.IMPROVED, improvement=new.fitness - old.fitness, replaced=old.candidate)
 
     def remove(self, candidate: CandidateId) -> None:
         """Take an elite out (it did not stand up to a second look)."""
         self._cells = {cell: elite for cell, elite in self._cells.items() if elite.candidate != candidate}
+        if self._champion is not None and self._champion.candidate == candidate:
+            self._champion = self._fastest()
 
     def best(self) -> Elite | None:
-        """The fastest elite; the earliest among equals."""
+        """The champion."""
+        return self._champion
+
+    def _fastest(self) -> Elite | None:
         return max(self._cells.values(), key=lambda elite: (elite.fitness, -elite.ordinal), default=None)
 
     def __iter__(self) -> Iterator[Elite]:

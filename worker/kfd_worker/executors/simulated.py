@@ -10,6 +10,8 @@ from pathlib import Path
 
 from kfd.base.digest import Digest, digest_of
 from kfd.base.work import (
+    INCUMBENT,
+    INITIAL,
     AdmitResult,
     AdmitSpec,
     BuildResult,
@@ -60,8 +62,8 @@ def simulate_build(source: bytes, script: Script) -> Report:
     )
 
 
-def simulate_run(artifact: Digest, script: Script, initial: Script | None) -> Report:
-    """What running an artifact reports, beside the initial kernel when there is one."""
+def simulate_run(artifact: Digest, script: Script, beside: Mapping[str, Script]) -> Report:
+    """What running an artifact reports, beside the kernels that are named."""
     code = script.verdict
     passed = code in (VerdictCode.OK, VerdictCode.SUSPECT)
     case = CaseResult(case="sim", passed=passed, relative_l2=0.0 if passed else 1.0, worst=0.1 if passed else 100.0)
@@ -71,8 +73,7 @@ def simulate_run(artifact: Digest, script: Script, initial: Script | None) -> Re
             outcome=Verdict(code=code, text=f"simulated: {code.value}"), detail=detail, environment=_ENVIRONMENT
         )
     speeds = [("reference", script.speedup)]
-    if initial is not None:
-        speeds.append(("initial", script.speedup / initial.speedup))
+    speeds += [(name, script.speedup / other.speedup) for name, other in beside.items()]
     return Report(
         outcome=Verdict(code=VerdictCode.OK),
         detail=RunResult(
@@ -174,14 +175,15 @@ class SimulatedExecutor:
         on_stage(Stage.CHECK)
         source = await asyncio.to_thread(inputs[work.artifact.hash].read_bytes)
         script = script_of(source)
-        initial: Script | None = None
-        if work.initial_artifact is not None:
-            initial = script_of(await asyncio.to_thread(inputs[work.initial_artifact.hash].read_bytes))
+        beside: dict[str, Script] = {}
+        for name, artifact in ((INITIAL, work.initial_artifact), (INCUMBENT, work.incumbent_artifact)):
+            if artifact is not None:
+                beside[name] = script_of(await asyncio.to_thread(inputs[artifact.hash].read_bytes))
         on_stage(Stage.BENCHMARK)
         early = await self._pass(ref, going, spec, script, "run", script.run_ms)
         if early is not None:
             return JobDone(report=early)
-        return JobDone(report=simulate_run(digest_of(source), script, initial))
+        return JobDone(report=simulate_run(digest_of(source), script, beside))
 
     async def _pass(
         self, ref: str, going: _Going, spec: JobSpec, script: Script, stage: str, millis: float

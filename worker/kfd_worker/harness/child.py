@@ -13,6 +13,7 @@ read-only (sealed), and every buffer lies between two pages that no one may touc
 from __future__ import annotations
 
 import ctypes
+import importlib
 import json
 import os
 import socket
@@ -178,7 +179,13 @@ class Child:
 
 
 def main() -> None:
-    """Serve the judge on the inherited descriptor."""
+    """Serve the judge on the inherited descriptor, confined before any foreign code is loaded."""
+    # Isolated mode finds nothing beside this file by itself.
+    sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+    confine = importlib.import_module("confine").confine
+    refused = confine()
+    if refused:
+        sys.exit(refused)
     Child(socket.socket(fileno=int(sys.argv[1]))).serve()
 
 

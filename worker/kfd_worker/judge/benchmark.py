@@ -1,9 +1,10 @@
 """Timing by interleaved rounds (evaluation notes, 4.4). Every timed call has new content and is checked.
 
-A round takes three samples of each side, candidate, initial kernel and reference, in an order nobody can
-foretell; the least of the three is the side's time of the round. A sample is one order to a box that names as
-many sets as make it at least ``SAMPLE_NS`` long, each with content of its own; its time is the judge's clock
-around the order, less what an empty order took before foreign code was loaded, divided by the number of sets.
+A round takes three samples of each side, candidate, reference, initial kernel and (when a win is confirmed) the
+incumbent, in an order nobody can foretell; the least of the three is the side's time of the round. A sample is one
+order to a box that names as many sets as make it at least ``SAMPLE_NS`` long, each with content of its own; its time is
+the judge's clock around the order, less what an empty order took before foreign code was loaded, divided by the number
+of sets.
 Never less than half of what the clock showed is kept (``floor.per_call_ns``), and a candidate that is faster than its
 outputs can be written (``floor``) is suspect: no subtraction and no trick can drive a time towards zero.
 """
@@ -21,18 +22,17 @@ import torch
 
 from kfd.base.instant import MILLISECOND, SECOND, Span
 from kfd.base.measure import log_ratios, narrow_enough
-from kfd.base.work import Comparison, MeasurementPlan, VerdictCode
+from kfd.base.work import INCUMBENT, REFERENCE, Comparison, MeasurementPlan, VerdictCode
 from kfd_worker.judge.check import Checked
 from kfd_worker.judge.draws import Draws
 from kfd_worker.judge.faults import CandidateFault
 from kfd_worker.judge.floor import SAMPLES, floor_ns, per_call_ns
-from kfd_worker.judge.side import CANDIDATE, INITIAL, Side
+from kfd_worker.judge.side import Side
 from kfd_worker.judge.taskcode import LoadedTask, draw_seed
 from kfd_worker.judge.workspace import MAX_SETS, Workspace, case_bytes
 
-__all__ = ["REFERENCE", "SAMPLES", "SAMPLE_NS", "benchmark", "enough", "most_sets", "repeats"]
+__all__ = ["SAMPLES", "SAMPLE_NS", "benchmark", "enough", "most_sets", "orders", "repeats"]
 
-REFERENCE = "reference"
 SAMPLE_NS: Span = MILLISECOND // 2
 _POOL_BYTES = 256 << 20
 _ORDER_BYTES = 96 << 10
@@ -50,6 +50,22 @@ _STEP = 4
 def repeats(one_call_ns: Span, most: int) -> int:
     """Calls in one sample so that it lasts ``SAMPLE_NS``, at least 1 and at most ``most``."""
     return max(1, min(most, -(-SAMPLE_NS // max(1, one_call_ns))))
+
+
+def orders(names: Sequence[str], samples: int, dice: random.Random) -> list[list[str]]:
+    """The order of the sides in each sample of a round, in which nobody is always the first.
+
+    Who is first after new content was made finds it farther away than those who follow.
+    """
+    leading = list(names)
+    dice.shuffle(leading)
+    found = []
+    for sample in range(samples):
+        rest = list(names)
+        rest.remove(leading[sample % len(leading)])
+        dice.shuffle(rest)
+        found.append([leading[sample % len(leading)], *rest])
+    return found
 
 
 def most_sets(set_bytes: int, parameters: int, pool_bytes: int, samples: int) -> int:
@@ -90,7 +106,13 @@ class _Timed:
 
 class _Bench:
     def __init__(
-        self, task: LoadedTask, secret: bytes, candidate: Side, initial: Side | None, bytes_per_s: float, draws: Draws
+        self,
+        task: LoadedTask,
+        secret: bytes,
+        candidate: Side,
+        baselines: Sequence[Side],
+        bytes_per_s: float,
+        draws: Draws,
     ) -> None:
         self._task = task
         self._bytes_per_s = bytes_per_s
@@ -98,7 +120,7 @@ class _Bench:
         self._draws = draws
         self._secret = secret
         self._candidate = candidate
-        self._sides = {side.name: side for side in (candidate, initial) if side is not None}
+        self._sides = {side.name: side for side in (candidate, *baselines)}
         self._dice = random.Random(draw_seed(secret, "order"))
         self.cases: list[_Timed] = []
         self.samples = SAMPLES
@@ -106,7 +128,7 @@ class _Bench:
     def open(self, checked: Mapping[str, Checked], pool_bytes: int, max_ns: Span) -> None:
         """Make the buffers of all timed cases and give them to the boxes."""
         timed = [case for case in self._task.spec.cases if case.timed]
-        calls = [_known(checked[case.name], self._sides) for case in timed]
+        calls = [{**checked[case.name].known_ns, REFERENCE: checked[case.name].reference_ns} for case in timed]
         # Sides so slow that three samples of each would leave no time for rounds get one.
         whole = sum(SAMPLES * max(SAMPLE_NS, took) for known in calls for took in known.values())
         self.samples = SAMPLES if whole * _LEAST_ROUNDS <= max_ns else 1
@@ -142,28 +164,27 @@ class _Bench:
 
     def _round(self, one: _Timed) -> None:
         space = one.space
-        order = [(name, sample) for name in one.counts for sample in range(self.samples)]
-        self._dice.shuffle(order)
         first = self._dice.randrange(len(self._cores))
+        turns = orders(list(one.counts), self.samples, self._dice)
         best: dict[str, Span] = {}
         width = space.sets // self.samples
-        for name, sample in order:
-            indices = range(sample * width, sample * width + one.counts[name])
+        for sample, names in enumerate(turns):
+            start = sample * width
+            # A sample's content is made right before it: what a candidate has not seen it cannot have worked on in an
+            # earlier call, and what it works on between calls is counted (``meter``). All sides get the same content.
+            space.refresh(range(start, start + max(one.counts.values())), self._draws)
             # Left to the scheduler, one side may run on the slower core, or beside somebody else's busy process, for a
             # whole measurement: a difference that no number of rounds averages out. So the n-th sample of every
             # side starts on the same core.
             core = self._cores[(first + sample) % len(self._cores)]
-            # A sample's content is made right before it, for every side: what a candidate has not seen it cannot have
-            # worked on in an earlier call, and all sides find their inputs equally warm.
-            space.refresh(indices, self._draws)
-            if name == REFERENCE:
-                took = self._reference(space, indices, core)
-            else:
-                space.rebind(self._sides[name])
-                took = self._call(space, name, indices, one.known[name], core)
-            if name == self._candidate.name:
-                self._check(one, indices)
-            best[name] = min(best.get(name, took), took)
+            for name in names:
+                indices = range(start, start + one.counts[name])
+                if name == REFERENCE:
+                    took = self._reference(space, indices, core)
+                else:
+                    took = self._call(space, name, indices, one.known[name], core)
+                best[name] = min(best.get(name, took), took)
+            self._check(one, range(start, start + one.counts[self._candidate.name]))
         self._candidate.quiet()
         floor = floor_ns(space.output_bytes(), self._bytes_per_s)
         if best[self._candidate.name] < floor:
@@ -188,8 +209,8 @@ class _Bench:
     def _call(self, space: Workspace, name: str, indices: Sequence[int], known_ns: Span, core: int) -> Span:
         side = self._sides[name]
         space.arm(name, indices)
-        side.place(core)
-        took = side.call(space.number, indices, _PATIENCE * len(indices) * known_ns + SECOND)
+        patience_ns = _PATIENCE * len(indices) * known_ns + SECOND
+        took = side.timed(space.number, indices, patience_ns, core, lambda: space.rebind(side))
         space.glance(name, indices)
         return per_call_ns(took, side.overhead_ns, len(indices))
 
@@ -211,6 +232,12 @@ class _Bench:
         with self._task.at_full_width():
             return space.reference(index)
 
+    def honest(self) -> None:
+        """Raises CandidateFault when the candidate has worked where nobody looked."""
+        excess = self._candidate.ledger.excess(self._candidate.timed_ns)
+        if excess:
+            raise CandidateFault(VerdictCode.SUSPECT, f"the candidate works outside its calls: {excess}")
+
     def comparisons(self) -> list[Comparison]:
         """What has been measured, every case against every baseline."""
         found = []
@@ -229,17 +256,12 @@ class _Bench:
         return found
 
 
-def _known(checked: Checked, sides: Mapping[str, Side]) -> dict[str, Span]:
-    times = {CANDIDATE: checked.candidate_ns, INITIAL: checked.initial_ns}
-    return {**{name: times[name] for name in sides}, REFERENCE: checked.reference_ns}
-
-
 def benchmark(
     task: LoadedTask,
     secret: bytes,
     plan: MeasurementPlan,
     candidate: Side,
-    initial: Side | None,
+    baselines: Sequence[Side],
     checked: Mapping[str, Checked],
     progress: Callable[[str], None],
     bytes_per_s: float,
@@ -247,7 +269,7 @@ def benchmark(
     pool_bytes: int = _POOL_BYTES,
 ) -> list[Comparison]:
     """Measure until the plan is content; ``bytes_per_s`` is ``floor.write_rate``. Raises what the sides raise."""
-    bench = _Bench(task, secret, candidate, initial, bytes_per_s, draws)
+    bench = _Bench(task, secret, candidate, baselines, bytes_per_s, draws)
     seed = draw_seed(secret, "bootstrap")
     began = time.monotonic_ns()
     try:
@@ -262,8 +284,9 @@ def benchmark(
             names = {one.baseline for one in found}
             # Fitness is measured against the task's own baseline; the other is for people.
             main = task.spec.baseline if task.spec.baseline in names else REFERENCE
-            telling = [one for one in found if one.baseline == main]
+            telling = [one for one in found if one.baseline in (main, INCUMBENT)]
             if enough(plan, rounds, time.monotonic_ns() - began, telling, seed):
+                bench.honest()
                 return found
     finally:
         bench.close()

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import torch
@@ -44,10 +44,9 @@ _ROOM = 0.5
 class Checked:
     """What the check stage found out about one case, for the benchmark."""
 
-    candidate_ns: Span
-    initial_ns: Span
+    known_ns: Mapping[str, Span]
+    """Least time of one call of each kernel, by the name of its side."""
     reference_ns: Span
-    """Least time of one call of each side; 0 where the side does not exist."""
     reference_exact: bool
     """Whether the reference itself is within the bounds, so that its outputs can stand in for the oracle's."""
     space: Workspace
@@ -78,7 +77,7 @@ def check(
     task: LoadedTask,
     secret: bytes,
     candidate: Side,
-    initial: Side | None,
+    baselines: Sequence[Side],
     found: list[CaseResult],
     progress: Callable[[str], None],
     notes: CheckNotes,
@@ -100,7 +99,7 @@ def check(
     try:
         for number, case in enumerate(cases):
             progress(f"case {case.name}")
-            one = _Case(task, case, number, secret, candidate, initial if case.timed else None, notes, draws)
+            one = _Case(task, case, number, secret, candidate, baselines if case.timed else (), notes, draws)
             try:
                 if case in hidden and not one.usable():
                     continue
@@ -137,7 +136,7 @@ class _Case:
         number: int,
         secret: bytes,
         candidate: Side,
-        initial: Side | None,
+        baselines: Sequence[Side],
         notes: CheckNotes,
         draws: Draws,
     ) -> None:
@@ -146,7 +145,7 @@ class _Case:
         self._case = case
         self._secret = secret
         self._candidate = candidate
-        self._sides = [candidate] + ([initial] if initial is not None else [])
+        self._sides = [candidate, *baselines]
         self._notes = notes
         self._times: dict[str, list[Span]] = {side.name: [] for side in self._sides}
         self._draws = draws
@@ -193,14 +192,13 @@ class _Case:
                 self._order(side, index)
                 judged = space.judge(side.name, index, right.wants)
                 if not judged.passed:
-                    raise BaselineFault(f"the initial kernel is wrong in case {judged.case}: {judged.detail}")
+                    raise BaselineFault(f"the {side.name} kernel is wrong in case {judged.case}: {judged.detail}")
         self._repeat(rights)
         for family in families:
             self._family(family)
         times = {name: min(times) for name, times in self._times.items() if times}
         return Checked(
-            candidate_ns=times[self._candidate.name],
-            initial_ns=times[self._sides[1].name] if len(self._sides) > 1 else 0,
+            known_ns=times,
             reference_ns=min(right.reference_ns for right in rights),
             space=space,
             reference_exact=all(space.reference_within(right.made, right.wants) for right in rights),

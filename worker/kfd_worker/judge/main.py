@@ -42,7 +42,8 @@ from kfd_worker.judge.draws import Draws, Pools
 from kfd_worker.judge.faults import BaselineFault, CandidateFault, ReferenceFault, SideLost
 from kfd_worker.judge.floor import write_rate
 from kfd_worker.judge.machine import environment, steal_ticks
-from kfd_worker.judge.side import CANDIDATE, INITIAL, Side
+from kfd_worker.judge.meter import Meter
+from kfd_worker.judge.side import Side
 from kfd_worker.judge.taskcode import LoadedTask, draw_seed
 
 __all__ = ["Judge", "main"]
@@ -139,18 +140,24 @@ class _Run:
         self._judge = judge
         self._spec = decode(RunSpec, message["spec"])
         self._limits = decode(Limits, message["limits"])
-        self._paths: list[str] = message["paths"]
+        names = [name for name, _ in message["sides"]]
+        self._paths: list[str] = [path for _, path in message["sides"]]
         self._known = Admission.from_json(message.get("admission"))
         self._ran = message["ran"]
         self._task_fd = fds[0]
         self._sockets = [socket.socket(fileno=fd) for fd in fds[1:]]
-        self._candidate = Side(CANDIDATE, self._sockets[0], self._limits.wall_ns)
+        meter = Meter(self._sockets[-1])
+        self._candidate = Side(names[0], self._sockets[0], self._limits.wall_ns, meter)
+        # The others have passed jobs of their own within these limits; twice is for a loaded machine.
+        self._baselines = [
+            _Guarded(name, channel, 2 * self._limits.wall_ns)
+            for name, channel in zip(names[1:], self._sockets[1:-1], strict=True)
+        ]
         self._cases: list[CaseResult] = []
         self._comparisons: list[Comparison] = []
         self._notes = CheckNotes()
         self._task: LoadedTask | None = None
         self._admission: Admission | None = None
-        self._initial: Side | None = None
         self._stages: list[tuple[str, Span]] = []
         self._phase = "loading the task"
         self._steal = steal_ticks()
@@ -180,7 +187,6 @@ class _Run:
         return {
             "type": "done",
             "outcome": encode(outcome),
-            "busy_ns": self._candidate.busy_ns,
             "lost": None if lost is None else {"side": lost.side, "phase": lost.phase},
             "result": encode(self._result(outcome)),
             "stages": [[name, span] for name, span in self._stages],
@@ -198,9 +204,11 @@ class _Run:
         if self._notes.skipped:
             told.append(("check_skipped", "; ".join(self._notes.skipped)[:1000]))
         if self._task is not None:
-            sides = [self._candidate] + ([self._initial] if self._initial is not None else [])
-            calls = self._task.own_cpu_ns + sum(side.claimed_cpu_ns for side in sides)
+            calls = self._task.own_cpu_ns + sum(side.claimed_cpu_ns for side in (self._candidate, *self._baselines))
             told.append(("calls_cpu_ms", f"{calls / MILLISECOND:.1f}"))
+            ledger = self._candidate.ledger
+            between = f"{ledger.helpers_ns / MILLISECOND:.2f} + {ledger.first_ns / MILLISECOND:.2f}"
+            told.append(("between_calls_cpu_ms", f"{between} in {ledger.gaps} gaps"))
         return tuple(told)
 
     def _result(self, outcome: Verdict | Incident | None) -> RunResult:
@@ -223,20 +231,15 @@ class _Run:
         if not self._admission.admitted:
             raise ReferenceFault(f"the task is not admitted: {self._admission.reason}")
         task.own_cpu_ns = 0
-        candidate = self._candidate
-        initial = None
-        if len(self._sockets) > 1:
-            # The initial kernel has passed its own job within these limits; twice is for a loaded machine.
-            initial = _Guarded(INITIAL, self._sockets[1], 2 * self._limits.wall_ns)
+        candidate, baselines = self._candidate, self._baselines
         began = self._stage(Stage.CHECK, time.monotonic_ns())
-        for side, path in zip([candidate, *([initial] if initial else [])], self._paths, strict=True):
+        for side, path in zip([candidate, *baselines], self._paths, strict=True):
             self._phase = f"preparing the {side.name} kernel"
             self._alive(self._phase)
             side.prepare()
-            self._judge.say({"type": "prepared", "side": side.name})
             side.load(path, task.spec.entry)
         draws = Draws(Pools(draw_seed(self._spec.seed, "pools")).fill)
-        checked = check(task, self._spec.seed, candidate, initial, self._cases, self._alive, self._notes, draws)
+        checked = check(task, self._spec.seed, candidate, baselines, self._cases, self._alive, self._notes, draws)
         self._stages.append((str(Stage.CHECK), time.monotonic_ns() - began))
         began = self._stage(Stage.BENCHMARK, time.monotonic_ns())
         self._comparisons = benchmark(
@@ -244,14 +247,13 @@ class _Run:
             self._spec.seed,
             self._spec.plan,
             candidate,
-            initial,
+            baselines,
             checked,
             self._alive,
             self._judge.bytes_per_s,
             draws,
         )
         self._stages.append((str(Stage.BENCHMARK), time.monotonic_ns() - began))
-        self._initial = initial
 
     def _stage(self, stage: Stage, now: Span) -> Span:
         self._judge.say({"type": "stage", "stage": str(stage)})
@@ -263,19 +265,19 @@ class _Run:
 
 
 class _Guarded(Side):
-    """The initial kernel's box: whatever it does wrong is an incident, never the candidate's verdict."""
+    """A baseline's box: whatever it does wrong is an incident, never the candidate's verdict."""
 
     def _check(self, data: bytes, expected: int, nonce: int) -> tuple[int, str]:
         try:
             status, text = super()._check(data, expected, nonce)
         except CandidateFault as fault:
-            raise BaselineFault(f"the initial kernel: {fault}") from fault
+            raise BaselineFault(f"the {self.name} kernel: {fault}") from fault
         if status:
-            raise BaselineFault(f"the initial kernel gave status {status} {text}")
+            raise BaselineFault(f"the {self.name} kernel gave status {status} {text}")
         return status, text
 
     def _timeout(self, patience_ns: Span = 0) -> CandidateFault:
-        raise BaselineFault(f"the initial kernel: {super()._timeout(patience_ns)}")
+        raise BaselineFault(f"the {self.name} kernel: {super()._timeout(patience_ns)}")
 
 
 def main(fd: int, scratch: str, threads: int) -> None:

@@ -11,21 +11,21 @@ import secrets
 import socket
 import struct
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from kfd.base.instant import SECOND, Span, seconds_text
 from kfd.base.work import VerdictCode
 from kfd_worker.harness import child
 from kfd_worker.judge.faults import CandidateFault, SideLost
+from kfd_worker.judge.meter import Ledger, Meter, Reading
 from kfd_worker.sandbox.output import readable
 
-__all__ = ["CANDIDATE", "INITIAL", "Side"]
-
-CANDIDATE = "candidate"
-INITIAL = "initial"
+__all__ = ["Side"]
 
 _PINGS = 12
+_GAPS = 6
+_GAP_S = 0.002
 _MAX_CORE = 254
 _READY_S = 20.0
 
@@ -33,8 +33,18 @@ _READY_S = 20.0
 class Side:
     """The judge's end of one run box's socket."""
 
-    def __init__(self, name: str, channel: socket.socket, budget_ns: Span) -> None:
+    def __init__(
+        self, name: str, channel: socket.socket, budget_ns: Span, meter: Meter | None = None, number: int = 0
+    ) -> None:
+        """``meter`` tells what the box, ``number`` among the launcher's, works between timed calls; None: unwatched."""
         self.name = name
+        self.ledger = Ledger()
+        """What the box has spent between its timed calls."""
+        self.timed_ns = 0
+        """Time of its timed calls."""
+        self._meter = meter
+        self._number = number
+        self._rested_since: Reading | None = None
         self.overhead_ns = 0
         """Time of an order for no call, taken before any foreign code was loaded in the box."""
         self.busy_ns = 0
@@ -56,7 +66,18 @@ class Side:
             raise SideLost(self.name, "starting")
         took = [self.call(0, []) for _ in range(_PINGS)]
         self.overhead_ns = min(took)
+        if self._meter is not None:
+            self._meter.note(self._number)
+            self.ledger.usual_ns = max(self._idle_cost(self._meter) for _ in range(_GAPS))
         self.busy_ns = 0
+
+    def _idle_cost(self, meter: Meter) -> Span:
+        """What the box's first thread spends on having answered one empty order."""
+        self.call(0, [])
+        after = meter.read(self._number)
+        time.sleep(_GAP_S)
+        before = meter.read(self._number)
+        return max(0, before.process_ns - after.process_ns)
 
     def load(self, path: str, entry: str) -> None:
         """Let the box load the artifact. Raises CandidateFault with load_error."""
@@ -71,6 +92,30 @@ class Side:
     def place(self, core: int) -> None:
         """Let the box continue on a core, from which its threads may go where they like. Raises what ``call`` does."""
         self.call(0, [], core=core)
+
+    def timed(
+        self, number: int, indices: Sequence[int], patience_ns: Span, core: int, bind: Callable[[], None]
+    ) -> Span:
+        """A timed call on a core, with what the box does before it and has done since its last one on the books.
+
+        ``bind`` gives the box the scalars of the calls. Returns and raises as ``call`` does; raises OSError when the
+        launcher does not tell CPU times.
+        """
+        meter = self._meter
+        if meter is None:
+            bind()
+            self.place(core)
+            return self.call(number, indices, patience_ns)
+        before = meter.read(self._number)
+        if self._rested_since is not None:
+            self.ledger.rested(self._rested_since, before)
+        bind()
+        self.place(core)
+        self.ledger.placed(before, meter.read(self._number))
+        took = self.call(number, indices, patience_ns)
+        self._rested_since = meter.read(self._number)
+        self.timed_ns += took
+        return took
 
     def call(self, number: int, indices: Sequence[int], patience_ns: Span = 0, core: int | None = None) -> Span:
         """Let the box call the entry once on each of the sets; the whole time by our clock, in nanoseconds.

@@ -49,6 +49,7 @@ class Workspace:
         self._secret = secret
         self._low = low
         self._draws = 0
+        self._places = torch.Generator().manual_seed(secrets.randbits(63))
         self._inputs = Arena(f"in-{number}", task.arrays(case, Role.IN), sets, writable=False, low=low)
         self._outputs: dict[str, Arena] = {}
         self._scalars: list[Values] = [{} for _ in range(sets)]
@@ -137,9 +138,10 @@ class Workspace:
                 for part in region.slack:
                     part.fill_(marks.pattern)
                 count = region.tensor.numel()
+                places = torch.randint(count, (min(count, _PROBES),), generator=self._places)
                 # The very last element is where a late thread is seen most easily.
-                places = [count - 1, *(secrets.randbelow(count) for _ in range(min(count, _PROBES) - 1))]
-                marks.probes[name] = torch.tensor(places)
+                places[0] = count - 1
+                marks.probes[name] = places
 
     def glance(self, side: str, indices: Sequence[int]) -> None:
         """Remember some elements now: they must not change after the call has returned."""

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import os
 import socket
-from collections.abc import Callable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,9 @@ from typing import Any
 from kfd.base.codec import decode, encode
 from kfd.base.instant import MILLISECOND, SECOND
 from kfd.base.work import (
+    CANDIDATE,
+    INCUMBENT,
+    INITIAL,
     AdmitResult,
     AdmitSpec,
     Incident,
@@ -32,12 +34,14 @@ from kfd_worker.launcher.job import Job, limit_verdict
 from kfd_worker.launcher.judges import JudgeDied, JudgeProcess
 from kfd_worker.launcher.places import (
     CHILD,
+    CONFINE,
     base_interpreter,
     interpreter_mounts,
     package_masks,
     place,
     thread_environment,
 )
+from kfd_worker.launcher.warden import Warden
 from kfd_worker.sandbox.box import Box, BoxError, BoxLimits, Ended, Limit, Mount
 from kfd_worker.sandbox.output import readable
 from kfd_worker.sandbox.runner import RunningBox, Sandbox
@@ -48,8 +52,6 @@ _ARTIFACT = "/job/kernel.so"
 _SILENCE_S = 60.0
 _LAST_WORDS_S = 1.0
 _FAREWELL_S = 0.2
-_IDLE_NS = 60 * MILLISECOND
-"""CPU time that a box may use beside its orders: threads that go to sleep, ticks of a coarse clock."""
 _STOP_S = 1.5
 
 
@@ -59,8 +61,8 @@ class RunSlot:
 
     judge: JudgeProcess
     admissions: Admissions
-    candidate_uid: int
-    initial_uid: int
+    uids: tuple[int, int, int]
+    """Users of the boxes: the candidate's, the initial kernel's, the incumbent's."""
     threads: int
     cpus: tuple[int, ...]
 
@@ -70,14 +72,19 @@ async def run(job: Job, spec: RunSpec, limits: Limits, sandbox: Sandbox, slot: R
     job.stage(Stage.FETCH)
     task = place(job.folder, "task.tar", job.inputs.read(spec.task))
     artifacts = [place(job.folder / "candidate", "kernel.so", job.inputs.read(spec.artifact), 0o555)]
+    sides = [CANDIDATE]
     if spec.initial_artifact is not None:
         artifacts.append(place(job.folder / "initial", "kernel.so", job.inputs.read(spec.initial_artifact), 0o555))
+        sides.append(INITIAL)
+    if spec.incumbent_artifact is not None:
+        artifacts.append(place(job.folder / "incumbent", "kernel.so", job.inputs.read(spec.incumbent_artifact), 0o555))
+        sides.append(INCUMBENT)
     async with slot.judge.lock:
         if job.stopped():
             return Report(outcome=Stopped(reason=job.stop_reason))
         try:
             await slot.judge.start()
-            return await _judged(job, spec, limits, sandbox, slot, task, artifacts)
+            return await _judged(job, spec, limits, sandbox, slot, task, dict(zip(sides, artifacts, strict=True)))
         except (JudgeDied, BoxError) as error:
             return await _without_judge(job, slot, error)
 
@@ -93,7 +100,7 @@ async def prove(job: Job, spec: AdmitSpec, limits: Limits, slot: RunSlot) -> Rep
         try:
             await slot.judge.start()
             order = {"type": "admit", "spec": encode(spec)}
-            done = await _wait(job, slot.judge, order, task, [], limits, lambda: None)
+            done = await _wait(job, slot.judge, order, task, [], limits)
         except (JudgeDied, BoxError) as error:
             return await _without_judge(job, slot, error)
     if job.stopped():
@@ -124,13 +131,14 @@ async def _judged(
     sandbox: Sandbox,
     slot: RunSlot,
     task: Path,
-    artifacts: list[Path],
+    artifacts: dict[str, Path],
 ) -> Report:
     sockets: list[socket.socket] = []
     boxes: list[RunningBox] = []
+    warden: Warden | None = None
     patience_s = 0.0
     try:
-        for artifact, uid in zip(artifacts, (slot.candidate_uid, slot.initial_uid), strict=False):
+        for artifact, uid in zip(artifacts.values(), slot.uids, strict=False):
             ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             sockets.append(ours)
             with theirs:
@@ -142,40 +150,25 @@ async def _judged(
             "ran": True,
             "admission": slot.admissions.get(spec.task),
             # Without a sandbox the child sees the host's own path.
-            "paths": [str(one) if sandbox.backend == "plain" else _ARTIFACT for one in artifacts],
+            "sides": [[name, str(one) if sandbox.backend == "plain" else _ARTIFACT] for name, one in artifacts.items()],
         }
-        clean_ns: list[int] = []
-        done = await _wait(
-            job, slot.judge, order, task, sockets, limits, lambda: clean_ns.append(boxes[0].cpu_now_ns())
-        )
+        warden = Warden([box.pid for box in boxes])
+        done = await _wait(job, slot.judge, order, task, [*sockets, warden.theirs], limits)
         if order["admission"] is None and isinstance(done.get("admission"), dict):
             slot.admissions.put(spec.task, done["admission"])
         spent_ns = [box.cpu_now_ns() for box in boxes]
-        used_ns = spent_ns[0] - (clean_ns[0] if clean_ns else 0)
         patience_s = _LAST_WORDS_S if done["lost"] is not None else _FAREWELL_S
     finally:
+        if warden is not None:
+            warden.close()
         for one in sockets:
             one.close()
         ends = await _end(boxes, patience_s)
         if ends:
             job.keep_log(ends[0].log)
-    report = _report(job, done, ends)
+    report = _report(job, done, artifacts, ends)
     spent = ("boxes_cpu_ms", f"{sum(spent_ns) / MILLISECOND:.1f}")
-    report = dataclasses.replace(report, environment=(*report.environment, spent))
-    if report.outcome == Verdict(code=VerdictCode.OK) and _worked_in_secret(used_ns, done["busy_ns"], slot):
-        seconds = f"{used_ns / SECOND:.2f} s of CPU time in {done['busy_ns'] / SECOND:.2f} s of calls"
-        text = f"the candidate works outside its calls, which disturbs what it is compared with: {seconds}"
-        detail = report.detail
-        if isinstance(detail, RunResult):
-            detail = dataclasses.replace(detail, comparisons=(), speedups=())
-        return dataclasses.replace(report, outcome=Verdict(code=VerdictCode.SUSPECT, text=text), detail=detail)
-    return report
-
-
-def _worked_in_secret(used_ns: int, busy_ns: int, slot: RunSlot) -> bool:
-    """Whether a candidate has used more CPU time than all its cores had while it was being called."""
-    cores = len(slot.cpus or os.sched_getaffinity(0))
-    return used_ns > cores * busy_ns + busy_ns // 10 + _IDLE_NS
+    return dataclasses.replace(report, environment=(*report.environment, spent))
 
 
 def _run_box(artifact: Path, fd: int, limits: Limits, uid: int, slot: RunSlot) -> Box:
@@ -188,6 +181,7 @@ def _run_box(artifact: Path, fd: int, limits: Limits, uid: int, slot: RunSlot) -
             *interpreter_mounts(packages=False),
             *package_masks(empty),
             CHILD,
+            CONFINE,
             Mount(source=str(artifact.parent), target="/job"),
         ),
         env=thread_environment(slot.threads),
@@ -212,16 +206,12 @@ async def _wait(
     task: Path,
     sockets: list[socket.socket],
     limits: Limits,
-    prepared: Callable[[], None],
 ) -> dict[str, Any]:
     """The judge's last word. A job that is stopped does not wait long for a judge that is busy."""
 
     def tell(message: dict[str, Any]) -> None:
         if message.get("type") == "stage":
             job.stage(Stage(message["stage"]))
-        elif message.get("type") == "prepared" and message.get("side") == "candidate":
-            # Up to here the box has run our code only.
-            prepared()
 
     silence = limits.wall_ns / SECOND + _SILENCE_S
     asking = asyncio.ensure_future(judge.run(order, task, sockets, silence, tell))
@@ -251,14 +241,14 @@ async def _end(boxes: list[RunningBox], patience_s: float) -> list[Ended]:
     return ends
 
 
-def _report(job: Job, done: dict[str, Any], ends: list[Ended]) -> Report:
+def _report(job: Job, done: dict[str, Any], artifacts: Iterable[str], ends: list[Ended]) -> Report:
     result = decode(RunResult, done["result"])
     tail = readable(ends[0].log, 8 << 10)
     if job.stopped():
         return Report(outcome=Stopped(reason=job.stop_reason), log_tail=tail)
     environment = _environment(done)
     if done["lost"] is not None:
-        outcome: Verdict | Incident = _lost(done["lost"], ends)
+        outcome: Verdict | Incident = _lost(done["lost"], dict(zip(artifacts, ends, strict=True)))
     else:
         outcome = _outcome(done["outcome"])
         limited = limit_verdict(ends[0], "the candidate")
@@ -271,15 +261,15 @@ def _outcome(data: Any) -> Verdict | Incident:
     return decode(Incident, data) if data["@"] == "Incident" else decode(Verdict, data)
 
 
-def _lost(lost: dict[str, str], ends: list[Ended]) -> Verdict | Incident:
+def _lost(lost: dict[str, str], ends: dict[str, Ended]) -> Verdict | Incident:
     """What a box that hung up on the judge says, by how it ended."""
     phase = lost["phase"]
-    ended = ends[0] if lost["side"] == "candidate" else ends[-1]
+    ended = ends[lost["side"]]
     if not ended.started or phase == "starting":
         text = f"the {lost['side']}'s box could not be made or started: {readable(ended.log, 400)}"
         return Incident(code=IncidentCode.SANDBOX, text=text)
-    if lost["side"] != "candidate":
-        return Incident(code=IncidentCode.REFERENCE, text=f"the initial kernel {ended.describe()} while {phase}")
+    if lost["side"] != CANDIDATE:
+        return Incident(code=IncidentCode.REFERENCE, text=f"the {lost['side']} kernel {ended.describe()} while {phase}")
     limited = limit_verdict(ended, "the candidate")
     if limited is not None:
         return limited

@@ -127,8 +127,11 @@ class Launcher:
         return RunSlot(
             judge=judge,
             admissions=Admissions(Path(self._config.state_dir, "admissions")),
-            candidate_uid=self._uid(f"{name}/candidate"),
-            initial_uid=self._uid(f"{name}/initial"),
+            uids=(
+                self._uid(f"{name}/candidate"),
+                self._uid(f"{name}/initial"),
+                self._uid(f"{name}/incumbent"),
+            ),
             threads=threads,
             cpus=cpus,
         )

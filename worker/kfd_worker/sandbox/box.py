@@ -110,7 +110,8 @@ class Ended:
     def describe(self) -> str:
         """The end in words: ``was ended by signal SIGSEGV``, ``exited with code 3``."""
         if self.signal:
-            return f"was ended by signal {signal_name(self.signal)}"
+            why = " (it asked the kernel for what a kernel never needs)" if self.signal == signals.SIGSYS else ""
+            return f"was ended by signal {signal_name(self.signal)}{why}"
         return f"exited with code {self.code}"
 
 

@@ -1,6 +1,6 @@
 // id: C21
 // task: twice
-// expect: incorrect suspect
+// expect: runtime_error
 // why: a signal handler does the work a little later
 
 #include <csignal>

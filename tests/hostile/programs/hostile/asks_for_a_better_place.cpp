@@ -1,7 +1,7 @@
 // id: C14
 // task: twice
 // expect: runtime_error
-// says: 77
+// says: SIGSYS
 // why: real-time class, negative niceness, locked memory: privileges that would starve the others
 
 #include <sched.h>

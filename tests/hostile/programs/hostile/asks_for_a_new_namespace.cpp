@@ -1,7 +1,7 @@
 // id: X
 // task: twice
 // expect: runtime_error
-// says: 77
+// says: SIGSYS
 // why: privileges: user namespaces, mounts, other users, devices
 
 #include <sched.h>

@@ -1,7 +1,6 @@
 // id: C14
 // task: softmax
-// expect: ok suspect
-// at_most: 1.25
+// expect: suspect
 // why: threads that spin between its own calls only, and no longer than its calls lasted: the budget of an honest thread pool
 
 #include <atomic>

@@ -1,7 +1,7 @@
 // id: D16
 // task: twice
 // expect: runtime_error
-// says: 77
+// says: SIGSYS
 // runs: 2
 // why: files, shared memory, message queues and sockets that another box would find
 

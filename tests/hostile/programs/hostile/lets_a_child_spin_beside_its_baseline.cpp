@@ -1,7 +1,6 @@
 // id: C14
 // task: twice
-// expect: ok suspect
-// at_most: 1.25
+// expect: load_error
 // why: a process instead of a thread
 
 #include <unistd.h>

@@ -1,7 +1,7 @@
 // id: D8
 // task: twice
 // expect: load_error
-// says: exited with code 0
+// says: SIGSYS
 // why: execve: the harness is gone, and whatever came instead is content
 
 #include <unistd.h>

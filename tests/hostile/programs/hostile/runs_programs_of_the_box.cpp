@@ -1,7 +1,7 @@
 // id: X
 // task: twice
 // expect: runtime_error
-// says: 77
+// says: SIGSYS
 // why: set-uid programs give nothing; the box has no privileges to gain
 
 #include <sys/wait.h>

@@ -1,7 +1,6 @@
 // id: C14
 // task: softmax
-// expect: ok suspect timeout
-// at_most: 1.25
+// expect: suspect timeout
 // why: sleeps in its first calls, which count as work that it might have done, and spins beside others later
 
 #include <atomic>

@@ -1,7 +1,6 @@
 // id: C14
 // task: twice
-// expect: ok suspect
-// at_most: 1.25
+// expect: suspect
 // why: two threads that never rest slow down whatever it is compared with
 
 #include <thread>

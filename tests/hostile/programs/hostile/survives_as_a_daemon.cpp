@@ -1,7 +1,7 @@
 // id: D23
 // task: twice
 // expect: runtime_error
-// says: 77
+// says: SIGSYS
 // why: two forks, a session of its own, signals ignored, all pipes held
 
 #include <csignal>

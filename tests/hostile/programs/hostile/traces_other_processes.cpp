@@ -1,7 +1,7 @@
 // id: D14
 // task: twice
 // expect: runtime_error
-// says: 77
+// says: SIGSYS
 // why: ptrace, process_vm_readv and /proc/PID/mem of all that are not its own children
 
 #include <sys/ptrace.h>
