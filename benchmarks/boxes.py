@@ -104,8 +104,10 @@ class Bench:
         await self.client.discard(ref)
         return digest
 
-    async def run(self, artifact: Digest, initial: Digest | None, plan: MeasurementPlan) -> Report:
-        """One run job in fresh boxes with a fresh secret."""
+    async def run(
+        self, artifact: Digest, initial: Digest | None, plan: MeasurementPlan, incumbent: Digest | None = None
+    ) -> Report:
+        """One run job in fresh boxes with a fresh secret, beside the initial kernel and an incumbent when given."""
         work = RunSpec(
             task=self.task,
             artifact=artifact,
@@ -114,8 +116,9 @@ class Bench:
             target=self.spec.targets[0],
             seed=secrets.token_bytes(32),
             plan=plan,
+            incumbent_artifact=incumbent,
         )
-        inputs = self._paths(self.task, artifact, *([initial] if initial is not None else []))
+        inputs = self._paths(self.task, artifact, *(one for one in (initial, incumbent) if one is not None))
         ref = self._ref("run")
         done = await self.client.run(ref, "cpu", JobSpec(work=work, limits=_LIMITS), inputs, lambda _: None)
         await self.client.discard(ref)

@@ -23,6 +23,8 @@ from kfd.base.ids import (
 )
 from kfd.base.instant import MINUTE, SECOND, Instant
 from kfd.base.work import (
+    INCUMBENT,
+    INITIAL,
     AdmitResult,
     AdmitSpec,
     BuildResult,
@@ -138,8 +140,9 @@ def speedup(value: float, baseline: str = "reference") -> Speedup:
     )
 
 
-def report_for(job: Job, code: VerdictCode, value: float = 1.0) -> Report:
-    """A report that ends a job with a verdict."""
+def report_for(job: Job, code: VerdictCode, value: float = 1.0, over_incumbent: float | None = None) -> Report:
+    """A report that ends a job with a verdict; the incumbent, when there is one, is as fast as the reference unless
+    told otherwise."""
     if isinstance(job.spec.work, AdmitSpec):
         probe = Probe(name="zeros", passed=code is VerdictCode.OK)
         return Report(outcome=Verdict(code=code, text="zeros would pass"), detail=AdmitResult(probes=(probe,)))
@@ -148,9 +151,12 @@ def report_for(job: Job, code: VerdictCode, value: float = 1.0) -> Report:
             return Report(outcome=Verdict(code=code, text="no"), detail=BuildResult())
         artifact = digest_of(job.spec.work.source.encode())
         return Report(outcome=Verdict(code=VerdictCode.OK), detail=BuildResult(artifact=artifact))
+    speedups = [speedup(value), speedup(value, INITIAL)]
+    if job.spec.work.incumbent_artifact is not None:
+        speedups.append(speedup(over_incumbent or value, INCUMBENT))
     result = RunResult(
         cases=(CaseResult(case="only", passed=code is VerdictCode.OK, relative_l2=0.0, worst=0.0),),
-        speedups=(speedup(value), speedup(value, "initial")) if code is VerdictCode.OK else (),
+        speedups=tuple(speedups) if code is VerdictCode.OK else (),
         ran=job.spec.work.artifact,
     )
     return Report(outcome=Verdict(code=code, text="no" if code is not VerdictCode.OK else ""), detail=result)

@@ -7,8 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
+from kfd.base.ids import CandidateId
 from kfd.base.instant import MINUTE, SECOND
-from kfd.base.work import AdmitSpec, BuildSpec, Incident, IncidentCode, Report, VerdictCode
+from kfd.base.work import AdmitSpec, BuildSpec, Incident, IncidentCode, Report, RunSpec, VerdictCode
 from kfd.core.campaign.state import CampaignSpec, CampaignState
 from kfd.core.commands import DraftRequest, StartDraft
 from kfd.core.events import (
@@ -281,7 +282,7 @@ def run_once(first: float, second: VerdictCode | float) -> tuple[Simulation, Cam
 def test_nothing_is_displaced_before_a_second_measurement_says_so_too() -> None:
     simulation, spec = run_once(3.0, 1.01)
     candidate = next(c for c in simulation.rows.candidates.values() if c.ordinal == 1)
-    assert f"{candidate.id}.confirm" in simulation.rows.settled
+    assert f"{candidate.id}.confirm1" in simulation.rows.settled
     assert candidate.outcome == "ok"
     assert candidate.speedups[0].value == 1.01  # the second one counts: the first is biased upwards
     assert simulation.rows.records[spec.id].best == f"{spec.id}-0"
@@ -291,6 +292,35 @@ def test_a_confirmed_gain_takes_the_cell() -> None:
     simulation, spec = run_once(3.0, 2.5)
     assert simulation.rows.records[spec.id].best == f"{spec.id}-1"
     assert facts(simulation, "best.improved")[0]["speedup"] == 2.5
+
+
+def race(over: dict[str, float]) -> tuple[Simulation, CampaignSpec, dict[str, RunSpec]]:
+    """Two candidates one after the other, each faster than all before; ``over`` is how they do beside an incumbent."""
+    seen: dict[str, RunSpec] = {}
+
+    def measured(job: Job) -> Report:
+        if isinstance(job.spec.work, RunSpec):
+            seen[job.id] = job.spec.work
+        ordinal = int(job.id.split(".")[0].rpartition("-")[2])
+        return report_for(job, VerdictCode.OK, 1.0 + ordinal, over.get(job.id.partition("-")[2]))
+
+    spec = sim_spec(budget_candidates=2, in_flight=1)
+    return run(spec, lambda request: arrived(request, f"kernel {request.ordinal}"), measured), spec, seen
+
+
+def test_a_win_is_confirmed_beside_whom_it_would_displace() -> None:
+    simulation, spec, seen = race({"2.confirm1": 1.4})
+    first, second = seen[f"{spec.id}-1.confirm1"], seen[f"{spec.id}-2.confirm1"]
+    assert first.incumbent_artifact is None  # the initial kernel is there already
+    assert second.incumbent_artifact == first.artifact
+    assert seen[f"{spec.id}-2.run"].incumbent_artifact is None
+    assert simulation.rows.records[spec.id].best == f"{spec.id}-2"
+
+
+def test_who_does_not_win_beside_the_incumbent_displaces_nobody_whatever_the_baseline_says() -> None:
+    simulation, spec, _ = race({"2.confirm1": 1.01})
+    assert simulation.rows.candidates[CandidateId(f"{spec.id}-2")].outcome == "ok"
+    assert simulation.rows.records[spec.id].best == f"{spec.id}-1"
 
 
 def test_a_candidate_that_is_right_once_and_wrong_then_is_suspect() -> None:
@@ -303,7 +333,7 @@ def test_a_candidate_that_is_right_once_and_wrong_then_is_suspect() -> None:
 
 def test_what_would_displace_nothing_is_measured_once() -> None:
     simulation, spec = run_once(0.5, 9.0)
-    assert f"{spec.id}-1.confirm" not in simulation.rows.settled
+    assert f"{spec.id}-1.confirm1" not in simulation.rows.settled
 
 
 def test_cancel_ends_everything_at_once() -> None:

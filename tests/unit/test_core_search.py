@@ -65,7 +65,11 @@ def test_an_empty_cell_takes_anybody_and_an_incumbent_stays_within_noise() -> No
 
 def test_a_clear_gain_displaces_the_incumbent_and_tells_whom() -> None:
     archive = Archive([elite(1, 1.0)])
-    result = archive.add(elite(2, 1.2))
+    new = elite(2, 1.2)
+    rival = archive.rival(new)
+    assert rival is not None
+    assert rival.candidate == "c-1"
+    result = archive.add(new, beaten=rival.candidate)
     assert result.status is AddStatus.IMPROVED
     assert result.replaced == "c-1"
     assert result.improvement > 0
@@ -102,7 +106,10 @@ def test_the_archive_keeps_one_elite_a_cell_and_never_gets_slower(
     best_seen: dict[Cell, float] = {}
     for ordinal, (cell, speed, half) in enumerate(rows):
         before = best_seen.get(cell, 0.0)
-        archive.add(elite(ordinal, speed, cell, half))
+        new = elite(ordinal, speed, cell, half)
+        rival = archive.rival(new)
+        # The side by side measurement says what the first ones said.
+        archive.add(new, beaten=rival.candidate if rival is not None else None)
         now = next(e.speedup for e in archive if e.cell == cell)
         assert now >= before
         best_seen[cell] = now
@@ -189,3 +196,35 @@ def test_without_any_elite_the_kernel_is_written_from_nothing() -> None:
     proposal = propose([], [], set(), EmitterPolicy(), Dice(1), 0)
     assert proposal is not None
     assert (proposal.operator, proposal.parent, proposal.parent_source) == (Operator.REWRITE, None, NOTHING)
+
+
+def test_without_a_win_side_by_side_nothing_is_displaced_however_high_the_number() -> None:
+    archive = Archive([elite(1, 1.0)])
+    assert archive.add(elite(2, 9.0)).status is AddStatus.NOT_ADDED
+    assert archive.add(elite(3, 9.0, (1, 0, 0))).status is AddStatus.NEW
+    best = archive.best()
+    assert best is not None
+    assert best.ordinal == 1  # an empty cell is no proof of being the best
+
+
+def test_the_champion_is_the_first_rival_and_the_cells_elite_the_next() -> None:
+    archive = Archive([elite(1, 2.0), elite(2, 1.0, (1, 0, 0))], champion=CandidateId("c-1"))
+    new = elite(3, 3.0, (1, 0, 0))
+    first = archive.rival(new)
+    assert first is not None
+    assert first.ordinal == 1
+    then = archive.rival(new, lost_to=first.candidate)
+    assert then is not None
+    assert then.ordinal == 2
+    assert archive.rival(elite(4, 1.5, (2, 0, 0))) is None
+
+
+def test_the_champion_is_kept_over_a_restart_and_replaced_when_it_goes() -> None:
+    archive = Archive([elite(1, 5.0), elite(2, 1.0, (1, 0, 0))], champion=CandidateId("c-2"))
+    best = archive.best()
+    assert best is not None
+    assert best.ordinal == 2
+    archive.remove(best.candidate)
+    best = archive.best()
+    assert best is not None
+    assert best.ordinal == 1

@@ -67,6 +67,11 @@ def write(folder: Path, reference: str, cases: str = CASES, inputs: str = INPUTS
         "return torch.relu(x)",
         "return x - x.mean(dim=1, keepdim=True)",
         "return (x > 0).float()",
+        # A small number against division by zero cannot be seen missing, and says nothing that could be wrong.
+        "return x * torch.rsqrt((x * x).mean(dim=1, keepdim=True) + 1e-6)",
+        # The usual draws do not need the maximum; the check's large values do.
+        "e = torch.exp(x - x.amax(dim=1, keepdim=True))\nreturn e / e.sum(dim=1, keepdim=True)",
+        "y = x.clone()\ny.mul_(3.0)\ny -= 1.0\nreturn y.contiguous().view(x.shape)",
     ],
 )
 def test_a_sound_task_is_admitted_with_its_noise(admitted: Callable[..., Admission], reference: str) -> None:
@@ -101,6 +106,11 @@ BROKEN: dict[str, tuple[str, dict[str, str], str]] = {
         "y = x * 3.0\ny[: x.shape[0] // 2] = 1.0\nreturn y",
         {},
         "half of the rows",
+    ),
+    "a step whose part is small in a wide tolerance": (
+        "return x * 3.0 + 0.004 * torch.sin(x)",
+        {"tolerance": "bf16"},
+        "without its operation 2 (sin)",
     ),
     "not finite": ("return torch.log(x - 100.0)", {}, "not finite"),
     "not reproducible": ("return x + torch.rand(x.shape)", {}, "different answers"),

@@ -1,7 +1,8 @@
 """Whether a task can tell right from wrong (evaluation notes, 5.1). Run once for each task before any candidate.
 
 Every wrong answer that costs nothing must fail the comparison that will be used: in each timed case, because a
-kernel can see by the sizes which case it is in (a task has at least one). A task that would take one is refused
+kernel can see by the sizes which case it is in (a task has at least one); so must the reference without any one of its
+operations. A task that would take one is refused
 with the reason, and no candidate is blamed. The noise of the reference against itself
 is measured here too.
 
@@ -31,13 +32,15 @@ from kfd.tasks import pack
 from kfd.tasks.spec import Case, Role
 from kfd_worker.judge.arena import DTYPES
 from kfd_worker.judge.compare import compare
+from kfd_worker.judge.draws import FAMILIES, Draws, Family
 from kfd_worker.judge.faults import ReferenceFault
+from kfd_worker.judge.removed import Without, operations
 from kfd_worker.judge.taskcode import LoadedTask, Values, draw_seed
 from kfd_worker.judge.wrong import Wrong, wrong_answers
 
 __all__ = ["ADMISSION_VERSION", "Admission", "CaseProbe", "admit", "judged", "main"]
 
-ADMISSION_VERSION = 1
+ADMISSION_VERSION = 2
 """Grows with everything that can change an admission, so that one kept from an older judge is not used."""
 
 _NOISE_NS: Span = 2 * SECOND
@@ -178,7 +181,57 @@ def _probe_case(task: LoadedTask, case: Case, secret: bytes) -> tuple[list[CaseP
         [(draw.values, draw.wants) for draw in draws],
     ):
         probes.append(_probe_wrong(task, case, wrong, draws))
-    return probes, error
+    return [*probes, *_probe_removed(task, case, draws, secret)], error
+
+
+def _probe_removed(task: LoadedTask, case: Case, draws: Sequence[_Draw], secret: bytes) -> list[CaseProbe]:
+    """The reference without one of its operations must fail on some content that candidates will meet."""
+    found = []
+    names = operations(lambda: task.oracle(case, _copies(draws[0].values)))
+    contents = _Contents(task, case, draws, secret)
+    for number, name in enumerate(names):
+        caught = any(_differs(task, case, draw, number) for draw in contents)
+        text = "" if caught else f"the reference without its operation {number + 1} ({name})"
+        found.append(CaseProbe(case=case.name, name=f"operation {number + 1} ({name})", sound=caught, text=text))
+    return found
+
+
+class _Contents:
+    """The draws of a case and then the value families of the check, made when they are first asked for."""
+
+    def __init__(self, task: LoadedTask, case: Case, draws: Sequence[_Draw], secret: bytes) -> None:
+        self._task, self._case, self._secret = task, case, secret
+        self._made = list(draws)
+        self._families = list(FAMILIES)
+
+    def __iter__(self) -> Iterator[_Draw]:
+        yield from self._made
+        while self._families:
+            name = self._families.pop(0)
+            family = Family(name, draw_seed(self._secret, "family", self._case.name, name))
+            draws = Draws(family.fill, least=1, dtypes=(torch.float32, torch.float64))
+            try:
+                values = self._task.inputs(self._case, draw_seed(self._secret, "removed", self._case.name, name), draws)
+                draw = _Draw(values, self._task.oracle(self._case, _copies(values)))
+            except ReferenceFault:
+                # A family that the task's own code cannot take is not used in the check either.
+                continue
+            if family.served and all(bool(torch.isfinite(want).all()) for want in draw.wants):
+                self._made.append(draw)
+                yield draw
+
+
+def _differs(task: LoadedTask, case: Case, draw: _Draw, number: int) -> bool:
+    """Whether the comparison refuses the reference without one operation on a content."""
+    try:
+        with Without(number):
+            made = task.oracle(case, _copies(draw.values))
+    except ReferenceFault:
+        return True
+    rounded = (one.to(DTYPES[parameter.dtype]) for one, parameter in zip(made, task.outputs(), strict=True))
+    return any(
+        not compare(one, want, task.spec.tolerance).passed for one, want in zip(rounded, draw.wants, strict=True)
+    )
 
 
 def _probe_wrong(task: LoadedTask, case: Case, wrong: Wrong, draws: Sequence[_Draw]) -> CaseProbe:

@@ -1,0 +1,60 @@
+"""The warden reads CPU time of processes that the judge cannot see."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+from kfd_worker.judge.meter import Meter
+from kfd_worker.launcher.warden import Warden
+
+WORKS_WHEN_TOLD = (
+    "import sys, threading\n"
+    "for line in sys.stdin:\n"
+    "    work = lambda: sum(range(int(line.split()[1])))\n"
+    "    if line[0] == 'h':\n"
+    "        t = threading.Thread(target=work); t.start(); t.join()\n"
+    "    else: work()\n"
+    "    print('done', flush=True)\n"
+)
+
+
+def test_work_of_the_first_thread_and_of_helpers_that_have_ended_is_told_apart() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", WORKS_WHEN_TOLD], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as child:
+        assert child.stdin is not None
+        assert child.stdout is not None
+        warden = Warden([child.pid])
+        meter = Meter(warden.theirs)
+        try:
+
+            def spent(order: str) -> tuple[int, int]:
+                assert child.stdin is not None
+                assert child.stdout is not None
+                before = meter.read(0)
+                child.stdin.write(f"{order}\n")
+                child.stdin.flush()
+                child.stdout.readline()
+                after = meter.read(0)
+                assert after.at_ns > before.at_ns
+                return after.process_ns - before.process_ns, after.first_ns - before.first_ns
+
+            assert meter.note(0).process_ns > 0
+            whole, first = spent("m 3000000")
+            assert first > whole / 2
+            whole, first = spent("h 3000000")
+            assert first < whole / 2
+            child.stdin.close()
+            child.wait()
+            assert meter.read(0).process_ns == -1
+        finally:
+            warden.close()
+
+
+def test_a_warden_that_is_closed_leaves_no_thread_and_no_descriptor() -> None:
+    before = len(os.listdir("/proc/self/fd")), len(os.listdir("/proc/self/task"))
+    for _ in range(20):
+        Warden([os.getpid()]).close()
+    assert (len(os.listdir("/proc/self/fd")), len(os.listdir("/proc/self/task"))) == before
