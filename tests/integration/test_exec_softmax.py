@@ -76,7 +76,7 @@ async def ended_as_meant(rig: Rig, step: Step) -> RunResult | None:
     return done.report.detail
 
 
-async def test_the_initial_kernel_is_right_and_its_reference_takes_a_millisecond(rig: Rig) -> None:
+async def test_the_initial_kernel_is_right_and_its_reference_takes_its_time(rig: Rig) -> None:
     initial = await built(rig, SPEC.kernel.text)
     assert isinstance(initial, Digest)
     done = await rig.run(initial, wall_ns=10 * SECOND, plan=PLAN)
@@ -84,8 +84,8 @@ async def test_the_initial_kernel_is_right_and_its_reference_takes_a_millisecond
     assert done.report.outcome.code is VerdictCode.OK
     assert isinstance(done.report.detail, RunResult)
     assert {case.case for case in done.report.detail.cases} >= {case.name for case in SPEC.cases}
-    # Half of what the task promises: other machines are faster than the one it was made on.
-    assert all(min(one.baseline_ns) > 500_000 for one in done.report.detail.comparisons)
+    # A quarter of what the task promises: other machines are faster than the one it was made on.
+    assert all(min(one.baseline_ns) > 250_000 for one in done.report.detail.comparisons)
 
 
 @pytest.mark.slow

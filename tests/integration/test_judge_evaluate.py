@@ -268,7 +268,7 @@ async def test_a_build_that_ran_out_of_time_is_built_again(rig: Rig) -> None:
     # A constant that takes the compiler seconds to work out.
     slow = (
         "constexpr long work(long n) { long s = 0; for (long i = 0; i < n; ++i) s ^= i * i; return s; }\n"
-        "template <long N> struct At { static constexpr long value = work(200000) + At<N - 1>::value; };\n"
+        "template <long N> struct At { static constexpr long value = work(200000 + N) + At<N - 1>::value; };\n"
         "template <> struct At<0> { static constexpr long value = 0; };\nlong all = At<400>::value;\n"
     )
     for _ in range(2):

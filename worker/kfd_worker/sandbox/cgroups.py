@@ -67,6 +67,15 @@ class Cgroup:
                     return int((self.memory / name).read_text())
         return 0
 
+    def anonymous_bytes(self) -> int:
+        """Memory that the group holds and that no file gives back, 0 when unknown."""
+        if self.memory is not None:
+            with contextlib.suppress(OSError, ValueError, IndexError):
+                sums = dict(line.split()[:2] for line in (self.memory / "memory.stat").read_text().splitlines())
+                # Version 1 counts what is shared and anonymous (shmem) apart from the rest (rss), version 2 under anon.
+                return int(sums["rss"]) if "rss" in sums else int(sums.get("anon", "0"))
+        return 0
+
     def cpu_ns(self) -> int:
         """CPU time of all that ever ran in the group, 0 when unknown."""
         for folder in self.folders:

@@ -25,6 +25,8 @@ __all__ = ["RunningBox", "Sandbox"]
 
 _CHUNK = 1 << 18
 _WATCH_S = 0.1
+_FULL = 0.97
+_LOOKS = 5
 _END_S = 5.0
 
 
@@ -113,8 +115,8 @@ class RunningBox:
         self._started_ns = time.monotonic_ns()
         self._spawn()
         self._timers = [self._loop.call_later(box.limits.wall_ns / SECOND, self.kill, Limit.WALL)]
-        if group is None or group.memory is None:
-            self._timers.append(self._loop.call_later(_WATCH_S, self._watch))
+        self._full = 0
+        self._timers.append(self._loop.call_later(_WATCH_S, self._watch))
 
     def _spawn(self) -> None:
         box, sandbox = self._box, self._sandbox
@@ -233,12 +235,19 @@ class RunningBox:
         return cpu_ns([self.pid, *descendants(self.pid)])
 
     def _watch(self) -> None:
-        """Hold the memory bound where no control group does."""
+        """Hold the memory bound where no control group does, and where the kernel does not come to it: a group that
+        is full of private pages can read its own program from disk again and again for many seconds instead."""
         if self._ended.done():
             return
-        used = anonymous_bytes([self.pid, *descendants(self.pid)])
-        self._peak = max(self._peak, used)
-        if used > self._box.limits.memory_bytes:
+        if self._group is not None and self._group.memory is not None:
+            full = self._group.anonymous_bytes() > _FULL * self._box.limits.memory_bytes
+            self._full = self._full + 1 if full else 0
+            is_over = self._full >= _LOOKS
+        else:
+            used = anonymous_bytes([self.pid, *descendants(self.pid)])
+            self._peak = max(self._peak, used)
+            is_over = used > self._box.limits.memory_bytes
+        if is_over:
             self.kill(Limit.MEMORY)
         else:
             self._timers[-1] = self._loop.call_later(_WATCH_S, self._watch)
