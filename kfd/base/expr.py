@@ -2,15 +2,15 @@
 1)``).
 
 Written by strangers and read by the loader and by the judge, so there is no ``eval``: a tokenizer, a
-recursive descent over integers, names, ``+ - * // / % ( )``, ``min`` and ``max``, and bounds on length,
-depth and value. ``/`` is the exact quotient: it is an error when something remains; use ``//`` to round
-down.
+recursive descent over integers, names, ``+ - * // / % ( )``, ``min``, ``max`` and ``ceildiv``, and bounds on
+length, depth and value. ``/`` is the exact quotient: it is an error when something remains; use ``//`` to
+round down and ``ceildiv(a, b)`` to round up.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias
@@ -26,7 +26,6 @@ MAX_VALUE = 2**63 - 1
 _MAX_DEPTH = 20
 _MAX_ARGUMENTS = 8
 _TOKEN = re.compile(r"[ \t]*(?:([0-9]+)|([A-Za-z_][A-Za-z0-9_]*)|(//|[-+*/%(),]))")
-_FUNCTIONS = {"min": min, "max": max}
 
 
 class ExprError(ValueError):
@@ -60,6 +59,15 @@ class _Call:
     function: str
     arguments: tuple[_Node, ...]
 
+
+def _ceildiv(values: Sequence[int]) -> int:
+    above, below = values
+    if below == 0:
+        raise ExprError(f"division by zero in ceildiv({above}, 0)")
+    return -(-above // below)
+
+
+_FUNCTIONS: dict[str, Callable[[Sequence[int]], int]] = {"min": min, "max": max, "ceildiv": _ceildiv}
 
 _Node: TypeAlias = _Number | _Name | _Binary | _Negated | _Call
 
@@ -96,7 +104,7 @@ def _value(node: _Node, sizes: Mapping[str, int]) -> int:
     elif isinstance(node, _Negated):
         result = -_value(node.operand, sizes)
     elif isinstance(node, _Call):
-        result = _FUNCTIONS[node.function](_value(argument, sizes) for argument in node.arguments)
+        result = _FUNCTIONS[node.function]([_value(argument, sizes) for argument in node.arguments])
     else:
         result = _combine(node.operator, _value(node.left, sizes), _value(node.right, sizes))
     if abs(result) > MAX_VALUE:
@@ -208,7 +216,7 @@ class _Parser:
 
     def _call(self, function: str, depth: int) -> _Node:
         if function not in _FUNCTIONS:
-            raise ExprError(f"unknown function {function!r}; there are min and max")
+            raise ExprError(f"unknown function {function!r}; there are min, max and ceildiv")
         self._expect("(")
         arguments = [self.sum(depth + 1)]
         while self.peek() == ",":
@@ -217,4 +225,6 @@ class _Parser:
         self._expect(")")
         if len(arguments) > _MAX_ARGUMENTS:
             raise ExprError(f"{function} takes at most {_MAX_ARGUMENTS} arguments")
+        if function == "ceildiv" and len(arguments) != 2:
+            raise ExprError(f"ceildiv takes 2 arguments, not {len(arguments)}")
         return _Call(function, tuple(arguments))

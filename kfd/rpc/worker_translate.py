@@ -10,6 +10,7 @@ import math
 import re
 import statistics
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import replace
 
 from kfd.api import convert, reports
@@ -124,18 +125,23 @@ def _slot(message: worker_pb2.SlotOffer) -> SlotOffer:
         device_name=_short(message.device.name, "a device's name", 200),
         cores=message.cores,
         memory_bytes=min(message.memory_bytes, convert.INT_MAX),
+        targets=_targets(message.targets),
     )
 
 
 def _toolchain(message: worker_pb2.Toolchain) -> ToolchainOffer:
-    if len(message.targets) > _TARGETS:
-        raise BadInput(f"{len(message.targets)} targets, more than {_TARGETS}")
     return ToolchainOffer(
         name=_name(message.name, "toolchain"),
         version=_short(message.version, "a toolchain's version", 200),
         fingerprint=convert.digest_from_pb(message.fingerprint),
-        targets=tuple(_name(target, "target") for target in message.targets),
+        targets=_targets(message.targets),
     )
+
+
+def _targets(targets: Sequence[str]) -> tuple[str, ...]:
+    if len(targets) > _TARGETS:
+        raise BadInput(f"{len(targets)} targets, more than {_TARGETS}")
+    return tuple(_name(target, "target") for target in targets)
 
 
 def sync_from_pb(message: worker_pb2.SyncRequest) -> SyncReport:

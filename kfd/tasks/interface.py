@@ -26,7 +26,7 @@ _C_WORDS = frozenset(
         friend goto if inline int long mutable main namespace new noexcept not nullptr operator or
         private protected public register requires restrict return short signed sizeof static struct
         switch template this throw true try typedef typeid typename union unsigned using virtual
-        void volatile wchar_t while xor min max name timed""",
+        void volatile wchar_t while xor min max ceildiv name timed""",
     )
 )
 _SCALARS = frozenset(("float32", "float64", "int32", "int64", "uint8", "bool"))
@@ -85,7 +85,7 @@ def _parameter(item: Section, taken: set[str], found: Problems) -> Parameter | N
                 f"shape {shown(dimension.text)} of {name.text}: {error}",
                 file=config.FILE,
                 line=dimension.line,
-                mend="Use integers, names, + - * / // % ( ), min and max.",
+                mend="Use integers, names, + - * / // % ( ), min, max and ceildiv.",
             )
             return None
     return Parameter(name=name.text, role=Role(role.text), dtype=dtype.text if dtype else "int64", shape=dimensions)

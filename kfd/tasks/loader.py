@@ -9,14 +9,16 @@ from dataclasses import dataclass, replace
 from kfd.base.digest import digest_of
 from kfd.base.failure import BadInput
 from kfd.base.instant import SECOND
-from kfd.tasks import config, interface, markers, pytask
+from kfd.tasks import config, interface, launchplan, markers, pytask
 from kfd.tasks.archive import read, suffix_of, texts_of
 from kfd.tasks.config import Section
+from kfd.tasks.launchbind import bind
 from kfd.tasks.markers import Marked
 from kfd.tasks.pytask import TaskModule
 from kfd.tasks.report import Problems, nearest, shown
-from kfd.tasks.spec import KernelFile, TaskLimits, TaskSpec, Tolerance
+from kfd.tasks.spec import Case, KernelFile, Parameter, TaskLimits, TaskSpec, Tolerance
 from kfd.tasks.targets import TOLERANCES, TOOLCHAINS, Toolchain, all_targets
+from kfd.tasks.tunables import PlanError
 
 __all__ = ["Task", "load", "problems"]
 
@@ -68,6 +70,8 @@ def _load(archive: bytes, found: Problems) -> Task | None:
     parameters = interface.parameters(section, found)
     if module is not None:
         interface.check_task(parameters, module, section, found)
+    if kernel is not None and toolchain is not None and toolchain.device_form and not kernel.is_empty:
+        _check_plan(kernel, toolchain, section, parameters, module.cases if module is not None else (), found)
     reference, instructions = _prose(files, kernel, marked, module, found)
     if found.found or kernel is None or module is None:
         return None
@@ -227,9 +231,44 @@ def _kernel(
             f"the kernel has no function {entry}",
             file=name,
             line=1,
-            mend=f'Define `extern "C" int {entry}(...)`, or set `entry` in config.yaml.',
+            mend=(
+                f"Define a kernel {entry}"
+                if toolchain is not None and toolchain.device_form
+                else f'Define `extern "C" int {entry}(...)`'
+            )
+            + ", or set `entry` in config.yaml.",
         )
     return kernel, marked
+
+
+def _check_plan(
+    kernel: KernelFile,
+    toolchain: Toolchain,
+    section: Section,
+    parameters: tuple[Parameter, ...],
+    cases: tuple[Case, ...],
+    found: Problems,
+) -> None:
+    """Whether the launch plan can be read, starts the entry, and has values in bounds for every case."""
+    # Half an interface or a case without its sizes is complained about already.
+    whole = not found.found
+    try:
+        if not launchplan.in_device_form(toolchain.name, kernel.text):
+            return
+        plan = launchplan.parse(kernel.text, parameters, toolchain.name)
+        entry = section.text("entry", "solve")
+        if entry not in {launch.kernel for launch in plan.launches}:
+            found.add(
+                f"the launch plan does not start {entry}",
+                file=kernel.path,
+                line=plan.launches[0].line,
+                mend=f"Launch a kernel {entry}, or set `entry` in config.yaml to one that is launched.",
+            )
+        for case in cases if whole else ():
+            bind(plan, dict(case.sizes), {}, interface.memory_bytes(section))
+    except PlanError as error:
+        for problem in error.problems if whole else ():
+            found.add(problem.text, file=kernel.path, line=problem.line, mend=problem.mend)
 
 
 def _tolerance(section: Section) -> Tolerance:

@@ -181,14 +181,20 @@ CONFIG: tuple[Key, ...] = (
     Key(name="target", kind=Kind.TEXT, default="none", doc="What must become fast; this or `targets`"),
     Key(name="targets", kind=Kind.TEXTS, default="none", low=1, high=8, doc="Several targets of one toolchain"),
     Key(name="kernel", kind=Kind.TEXT, required=True, low=1, high=200, doc="The file with the EVOLVE block"),
-    Key(name="entry", kind=Kind.TEXT, default="`solve`", high=64, doc='Name of the `extern "C"` function'),
+    Key(
+        name="entry",
+        kind=Kind.TEXT,
+        default="`solve`",
+        high=64,
+        doc='Name of the `extern "C"` function; in device form, of a kernel that is launched',
+    ),
     Key(
         name="interface",
         kind=Kind.SECTIONS,
         required=True,
         low=1,
         high=64,
-        doc="Arguments of the entry function, in C order",
+        doc="Arguments of the entry function, in C order; in device form, what launches can pass on",
         children=_INTERFACE,
     ),
     Key(

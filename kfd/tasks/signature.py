@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from kfd.tasks.launchplan import in_device_form
 from kfd.tasks.spec import Parameter, Role, TaskSpec
+from kfd.tasks.tunables import PlanError
 
 __all__ = ["C_TYPES", "c_signature"]
 
@@ -21,8 +23,19 @@ C_TYPES: dict[str, str] = {
 
 def c_signature(spec: TaskSpec) -> str:
     """``extern "C" int solve(const float *x, float *y, int64_t rows)``: arguments in the interface's
-    order."""
-    return f'extern "C" int {spec.entry}({", ".join(_argument(parameter) for parameter in spec.parameters)})'
+    order. In device form what a launch can pass on: ``kernel solve from (const float *x, ...)``."""
+    arguments = ", ".join(_argument(parameter) for parameter in spec.parameters)
+    if _device_form(spec):
+        return f"kernel {spec.entry} from ({arguments})"
+    return f'extern "C" int {spec.entry}({arguments})'
+
+
+def _device_form(spec: TaskSpec) -> bool:
+    try:
+        return in_device_form(spec.toolchain, spec.kernel.text)
+    except PlanError:
+        # A plan that cannot be read is still a plan.
+        return True
 
 
 def _argument(parameter: Parameter) -> str:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kfd.base.digest import digest_of
 from kfd.base.work import BuildSpec, VerdictCode
+from kfd.tasks import load, pack
 from kfd_worker.sandbox.box import Ended, Limit
 from kfd_worker.toolchains.cpp import Cpp
 from kfd_worker.toolchains.elf import ElfError, exported_symbols
@@ -15,6 +18,7 @@ from kfd_worker.toolchains.gcc_messages import MAX_MESSAGES, parse_messages
 from kfd_worker.toolchains.port import Refused
 
 BOX = "/job/source/kernel.cpp"
+TASK = load(pack(Path(__file__).resolve().parents[2] / "tasks" / "softmax_rows")).spec
 
 
 def messages(text: str):  # type: ignore[no-untyped-def]
@@ -92,17 +96,17 @@ def test_no_bytes_break_the_elf_reader(data: bytes) -> None:
 )  # fmt: skip
 def test_flags_that_reach_beyond_the_compilation_are_refused(flag: str) -> None:
     with pytest.raises(Refused):
-        Cpp().request(build(flags=(flag,)))
+        Cpp().request(build(flags=(flag,)), TASK, None)
 
 
 def test_definitions_are_checked_as_flags_are() -> None:
-    assert "-DTILE=8" in Cpp().request(build(defines=(("TILE", "8"),))).argv
+    assert "-DTILE=8" in Cpp().request(build(defines=(("TILE", "8"),)), TASK, None).argv
     with pytest.raises(Refused):
-        Cpp().request(build(defines=(("TILE", "8 -o x"),)))
+        Cpp().request(build(defines=(("TILE", "8 -o x"),)), TASK, None)
 
 
 def test_fast_math_reaches_the_compiler_and_never_the_linker() -> None:
-    argv = Cpp().request(build(flags=("-ffast-math",))).argv
+    argv = Cpp().request(build(flags=("-ffast-math",)), TASK, None).argv
     script = argv[2]
     compiling, linking = script.split("|| exit $?; ")[0:2]
     assert '"$@"' in compiling

@@ -18,7 +18,8 @@ from kfd.base.instant import SECOND
 from kfd.base.work import Comparison, MeasurementPlan
 from kfd_worker.devices.cpu import cpu_device, parse_model
 from kfd_worker.judge.arena import Arena, ArraySpec
-from kfd_worker.judge.benchmark import SAMPLE_NS, enough, repeats
+from kfd_worker.judge.benchmark import enough
+from kfd_worker.judge.clocks import SAMPLE_NS, repeats
 from kfd_worker.judge.taskcode import draw_seed
 from kfd_worker.launcher.places import Inputs, MissingInput, folder_name, place
 

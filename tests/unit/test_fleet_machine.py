@@ -8,7 +8,7 @@ import pytest
 
 from kfd.base.digest import digest_of
 from kfd.base.failure import Bug, NotFound
-from kfd.base.ids import JobId, SessionId, WorkerName
+from kfd.base.ids import JobId, SessionId, SlotName, WorkerName
 from kfd.base.instant import SECOND
 from kfd.base.work import (
     BuildResult,
@@ -34,6 +34,7 @@ from kfd.core.fleet.model import (
     JobState,
     RegisterStatus,
     SaveJob,
+    SlotOffer,
     StartDirective,
     StopDirective,
     SyncStatus,
@@ -782,12 +783,20 @@ class TestPlacement:
         assert "no worker" in peer.fleet.could_run(need)[0]
         up(peer, "w1")
         assert peer.fleet.could_run(need) == ["worker w1: has no run slot"]
-        peer.register(registration("w2", run=1, nonce=b"nonce-w2", toolchain="cuda"), 0)
-        assert "no toolchain sim" in peer.fleet.could_run(need)[1]
+        peer.register(registration("w2", run=1, nonce=b"nonce-w2", toolchain="cuda", targets=("cuda:sm_90",)), 0)
+        assert "does not run sim:device with sim (it can run cuda:sm_90)" in peer.fleet.could_run(need)[1]
         peer.register(registration("w3", run=1, nonce=b"nonce-w3"), 0)
         assert peer.fleet.could_run(need) == []
         peer.take(peer.fleet.drain(WorkerName("w3"), "upgrade", 1))
         assert "drained" in peer.fleet.could_run(need)[2]
+
+    def test_a_device_runs_what_it_says_whoever_built_it(self, peer: Peer) -> None:
+        offer = SlotOffer(slot=SlotName("gpu"), kind=SlotKind.RUN, device="uuid", targets=("opencl:cpu", "sycl:cpu"))
+        peer.register(replace(registration("w1", run=0, nonce=b"nonce-w1"), slots=(offer,), toolchains=()), 0)
+        need = Requirement(kind=SlotKind.RUN, toolchain="sycl", target="sycl:cpu")
+        assert peer.fleet.could_run(need) == []
+        assert "has no build slot" in peer.fleet.could_run(replace(need, kind=SlotKind.BUILD))[0]
+        assert "it can run opencl:cpu, sycl:cpu" in peer.fleet.could_run(replace(need, target="sycl:bmg"))[0]
 
     def test_nothing_is_granted_while_halted(self, peer: Peer) -> None:
         up(peer, "w1")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -19,7 +19,6 @@ from kfd_worker.judge.benchmark import benchmark  # noqa: E402
 from kfd_worker.judge.check import CheckNotes, check  # noqa: E402
 from kfd_worker.judge.draws import Draws, Pools  # noqa: E402
 from kfd_worker.judge.faults import CandidateFault  # noqa: E402
-from kfd_worker.judge.meter import Ledger  # noqa: E402
 from kfd_worker.judge.side import Side  # noqa: E402
 from kfd_worker.judge.taskcode import LoadedTask  # noqa: E402
 from tests.integration.exec_rig import TASK, write_task  # noqa: E402
@@ -33,8 +32,6 @@ class Fake:
 
     name = CANDIDATE
     overhead_ns = 0
-    timed_ns = 0
-    ledger = Ledger()
 
     def __init__(self, function: Callable[[Any, int], Any], took_ns: int = 0) -> None:
         self._function = function
@@ -43,7 +40,7 @@ class Fake:
         self.seen: list[bytes] = []
         self.starts: list[int] = []
 
-    def map(self, number: int, sets: list[Any], fds: Sequence[int]) -> None:
+    def map(self, number: int, sets: list[Any], fds: Sequence[int], sizes: Mapping[str, int]) -> None:
         kept = (os.dup(fds[0]), os.dup(fds[1]))
         self._maps[number] = (sets, kept)
 
@@ -54,6 +51,9 @@ class Fake:
 
     def quiet(self) -> None:
         return
+
+    def excess(self) -> str:
+        return ""
 
     def call(self, number: int, indices: Sequence[int], patience_ns: int = 0) -> int:
         began = time.monotonic_ns()

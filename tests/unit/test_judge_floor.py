@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 pytest.importorskip("torch")
 
-from kfd_worker.judge.benchmark import SAMPLE_NS, most_sets, repeats
+from kfd_worker.judge.benchmark import most_sets
+from kfd_worker.judge.clocks import SAMPLE_NS, repeats
 from kfd_worker.judge.floor import floor_ns, per_call_ns, write_rate
 
 TIMES = st.integers(1, 10**10)

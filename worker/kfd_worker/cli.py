@@ -108,7 +108,7 @@ async def _start_executor(config: AgentConfig) -> Executor:
         LauncherConfig(
             state_dir=str(config.state / "launcher"),
             build_lanes=config.lanes,
-            run_slots=("cpu",) if config.run_slots else (),
+            run_slots=config.run_slots,
             accept_unsandboxed=config.accept_unsandboxed,
         )
     )

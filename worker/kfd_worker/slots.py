@@ -32,6 +32,7 @@ def slots_of(config: AgentConfig, facts: LauncherFacts) -> list[SlotFacts]:
             device_facts=device.facts[:60],
             cores=cores,
             memory_bytes=memory,
+            targets=device.targets,
         )
         for device in facts.devices[: config.run_slots]
     ]

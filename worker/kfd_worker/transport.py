@@ -148,6 +148,8 @@ class SlotFacts:
     device_facts: tuple[tuple[str, str], ...] = ()
     cores: int = 1
     memory_bytes: int = 0
+    targets: tuple[str, ...] = ()
+    """What the device runs, whoever built it."""
 
 
 class Transport:
@@ -263,6 +265,7 @@ def _slot_to_pb(slot: SlotFacts) -> worker_pb2.SlotOffer:
         ),
         cores=slot.cores,
         memory_bytes=slot.memory_bytes,
+        targets=slot.targets,
     )
 
 

@@ -120,12 +120,17 @@ class SlotOffer(_message.Message):
     DEVICE_FIELD_NUMBER: _builtins.int
     CORES_FIELD_NUMBER: _builtins.int
     MEMORY_BYTES_FIELD_NUMBER: _builtins.int
+    TARGETS_FIELD_NUMBER: _builtins.int
     slot: _builtins.str
     kind: _common_pb2.SlotKind.ValueType
     cores: _builtins.int
     memory_bytes: _builtins.int
     @_builtins.property
     def device(self) -> Global___DeviceFacts: ...
+    @_builtins.property
+    def targets(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """What a run slot's device runs, whoever built it; a build slot builds what the toolchains say."""
+
     def __init__(
         self,
         *,
@@ -134,10 +139,11 @@ class SlotOffer(_message.Message):
         device: Global___DeviceFacts | None = ...,
         cores: _builtins.int = ...,
         memory_bytes: _builtins.int = ...,
+        targets: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["device", b"device"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cores", b"cores", "device", b"device", "kind", b"kind", "memory_bytes", b"memory_bytes", "slot", b"slot"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cores", b"cores", "device", b"device", "kind", b"kind", "memory_bytes", b"memory_bytes", "slot", b"slot", "targets", b"targets"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -104,6 +104,8 @@ class SlotOffer:
     device_name: str = ""
     cores: int = 1
     memory_bytes: int = 0
+    targets: tuple[str, ...] = ()
+    """What a run slot's device runs, whoever built it. Empty: what the agent's toolchains build."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

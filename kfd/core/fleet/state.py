@@ -191,9 +191,15 @@ def incarnation_of(session: SessionId | None) -> str:
 def keys_of(offer: SlotOffer, toolchains: tuple[ToolchainOffer, ...]) -> tuple[Key, ...]:
     """Every queue that a slot can take jobs from."""
     keys: dict[Key, None] = {}
-    for toolchain in toolchains:
-        for target in toolchain.targets:
-            if offer.kind is SlotKind.RUN:
-                keys[(offer.kind, toolchain.name, target, offer.device_name)] = None
-            keys[(offer.kind, toolchain.name, target, None)] = None
+    for toolchain, target in served(offer, toolchains):
+        if offer.kind is SlotKind.RUN:
+            keys[(offer.kind, toolchain, target, offer.device_name)] = None
+        keys[(offer.kind, toolchain, target, None)] = None
     return tuple(keys)
+
+
+def served(offer: SlotOffer, toolchains: tuple[ToolchainOffer, ...]) -> list[tuple[str, str]]:
+    """(toolchain, target) of everything that a slot can do: what its device runs, or what the agent can build."""
+    if offer.kind is SlotKind.RUN and offer.targets:
+        return [(target.partition(":")[0], target) for target in offer.targets]
+    return [(toolchain.name, target) for toolchain in toolchains for target in toolchain.targets]

@@ -9,7 +9,7 @@ from kfd.base.instant import Instant, Span
 from kfd.base.work import Requirement, SlotKind
 from kfd.core.fleet.leases import Leases
 from kfd.core.fleet.model import FleetPolicy, QueueClass, QueueView, SlotOffer, WorkerSeen
-from kfd.core.fleet.state import Agent, Key, Phase, Slot
+from kfd.core.fleet.state import Agent, Key, Phase, Slot, served
 
 __all__ = ["queue", "reasons", "workers"]
 
@@ -103,19 +103,17 @@ def reasons(agents: Iterable[Agent], requirement: Requirement) -> list[str]:
 
 def _mismatch(agent: Agent, requirement: Requirement) -> str:
     slots = [slot for slot in agent.slots.values() if slot.offer.kind is requirement.kind]
-    toolchain = next((offer for offer in agent.toolchains if offer.name == requirement.toolchain), None)
     if agent.session is None or not agent.live:
         return f"is down ({agent.reason})"
     if agent.drained is not None:
         return f"is drained ({agent.drained})"
     if not slots:
         return f"has no {requirement.kind.value} slot"
-    if toolchain is None:
-        has = ", ".join(offer.name for offer in agent.toolchains) or "none"
-        return f"has no toolchain {requirement.toolchain} (it has {has})"
-    if requirement.target not in {t for o in agent.toolchains if o.name == toolchain.name for t in o.targets}:
-        serves = ", ".join(toolchain.targets)
-        return f"toolchain {toolchain.name} does not serve {requirement.target} (it serves {serves})"
+    can = list(dict.fromkeys(pair for slot in slots for pair in served(slot.offer, agent.toolchains)))
+    if (requirement.toolchain, requirement.target) not in can:
+        does = "run" if requirement.kind is SlotKind.RUN else "build"
+        serves = ", ".join(target for _, target in can) or "nothing"
+        return f"does not {does} {requirement.target} with {requirement.toolchain} (it can {does} {serves})"
     aside = next((slot for slot in slots if slot.health.aside), None)
     if aside is not None:
         return f"slot {aside.name} is set aside ({aside.health.aside})"

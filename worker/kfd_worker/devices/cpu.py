@@ -5,11 +5,19 @@ from __future__ import annotations
 import contextlib
 import os
 import platform
+import re
 from pathlib import Path
 
 from kfd_worker.devices.port import Device
 
-__all__ = ["cpu_device", "parse_model"]
+__all__ = ["cpu_device", "cpu_flags", "host_runtime", "parse_model"]
+
+# What compilers turn into instructions; the rest of the list is about virtual machines, power and faults.
+_COMPILED = re.compile(
+    r"(sse|ssse|avx|amx|fma|f16c|bmi|adx|aes|vaes|sha|pclmul|vpclmul|gfni|movbe|popcnt|abm|lzcnt|rdrand|rdseed|xsave|"
+    r"fsgsbase|clflushopt|clwb|clzero|wbnoinvd|mwaitx|rdpid|movdir|serialize|waitpkg|sve|asimd|fp|atomics|crc32|"
+    r"dotprod|i8mm|bf16)[a-z0-9_]*"
+)
 
 # Vector extensions worth telling people and prompts about, in the order of growth.
 _WORTH = (
@@ -39,6 +47,21 @@ def parse_model(cpuinfo: str) -> tuple[str, tuple[str, ...]]:
         if key.strip() in ("flags", "Features") and not flags:
             flags = set(value.split())
     return model, tuple(name for name in _WORTH if name in flags)
+
+
+def cpu_flags() -> frozenset[str]:
+    """Instructions of this processor that a compiler told to use them all may use, by the kernel's names."""
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text(errors="replace").splitlines():
+            key, _, value = line.partition(":")
+            if key.strip() in ("flags", "Features"):
+                return frozenset(flag for flag in value.split() if _COMPILED.fullmatch(flag))
+    return frozenset()
+
+
+def host_runtime() -> str:
+    """Processor family and C library that a library of this machine needs."""
+    return f"{platform.machine()} {'-'.join(platform.libc_ver())}"
 
 
 def cpu_device(cores: tuple[int, ...] = ()) -> Device:

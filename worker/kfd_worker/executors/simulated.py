@@ -127,7 +127,10 @@ class SimulatedExecutor:
             toolchains=(
                 ToolchainFact(name=SIM_TOOLCHAIN, version="1", fingerprint=digest_of(b"sim 1"), targets=(SIM_TARGET,)),
             ),
-            devices=tuple(DeviceFact(id=f"sim-{n}", name="simulated device", facts=()) for n in range(self._run_slots)),
+            devices=tuple(
+                DeviceFact(id=f"sim-{n}", name="simulated device", facts=(), targets=(SIM_TARGET,))
+                for n in range(self._run_slots)
+            ),
             sandbox=(("kind", "none: nothing is run"),),
         )
 

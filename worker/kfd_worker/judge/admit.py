@@ -34,6 +34,8 @@ from kfd_worker.judge.arena import DTYPES
 from kfd_worker.judge.compare import compare
 from kfd_worker.judge.draws import FAMILIES, Draws, Family
 from kfd_worker.judge.faults import ReferenceFault
+from kfd_worker.judge.gpu_clock import round_time_ns
+from kfd_worker.judge.gpu_reference import GpuReference
 from kfd_worker.judge.removed import Without, operations
 from kfd_worker.judge.taskcode import LoadedTask, Values, draw_seed
 from kfd_worker.judge.wrong import Wrong, wrong_answers
@@ -46,6 +48,7 @@ ADMISSION_VERSION = 2
 _NOISE_NS: Span = 2 * SECOND
 _NOISE_ROUNDS = 12
 _SAMPLES = 3
+_DEVICE_CALLS = 8
 _SECRET = b"admission"
 _REFERENCE = "reference"
 _MAX_PROBES = 64
@@ -309,6 +312,9 @@ def _noise(task: LoadedTask, secret: bytes) -> float:
 
 
 def _rounds(task: LoadedTask, case: Case, values: Values, most_ns: Span) -> Iterator[tuple[Span, Span]]:
+    if task.on_gpu:
+        yield from _device_rounds(task, case, values, most_ns)
+        return
     dice = random.Random(0)
     began = time.monotonic_ns()
     for _ in range(_NOISE_ROUNDS):
@@ -323,6 +329,21 @@ def _rounds(task: LoadedTask, case: Case, values: Values, most_ns: Span) -> Iter
         yield best[0], best[1]
         if time.monotonic_ns() - began > most_ns:
             return
+
+
+def _device_rounds(task: LoadedTask, case: Case, values: Values, most_ns: Span) -> Iterator[tuple[Span, Span]]:
+    """The same by the device's events, as candidates are timed."""
+    reference = GpuReference(task, case, 1)
+    began = time.monotonic_ns()
+    try:
+        reference.refresh(0, values)
+        for _ in range(_NOISE_ROUNDS):
+            one, other = (round_time_ns([reference.call([0] * _DEVICE_CALLS, tf32=False)]) for _ in range(2))
+            yield one, other
+            if time.monotonic_ns() - began > most_ns:
+                return
+    finally:
+        reference.close()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -11,29 +11,29 @@ outputs can be written (``floor``) is suspect: no subtraction and no trick can d
 
 from __future__ import annotations
 
-import contextlib
 import os
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 
-from kfd.base.instant import MILLISECOND, SECOND, Span
+from kfd.base.instant import Span
 from kfd.base.measure import log_ratios, narrow_enough
 from kfd.base.work import INCUMBENT, REFERENCE, Comparison, MeasurementPlan, VerdictCode
 from kfd_worker.judge.check import Checked
+from kfd_worker.judge.clocks import SAMPLE_NS, Clock, DeviceClock, HostClock
 from kfd_worker.judge.draws import Draws
 from kfd_worker.judge.faults import CandidateFault
-from kfd_worker.judge.floor import SAMPLES, floor_ns, per_call_ns
+from kfd_worker.judge.floor import SAMPLES, floor_ns
 from kfd_worker.judge.side import Side
 from kfd_worker.judge.taskcode import LoadedTask, draw_seed
 from kfd_worker.judge.workspace import MAX_SETS, Workspace, case_bytes
 
-__all__ = ["SAMPLES", "SAMPLE_NS", "benchmark", "enough", "most_sets", "orders", "repeats"]
+__all__ = ["SAMPLES", "benchmark", "enough", "most_sets", "orders"]
 
-SAMPLE_NS: Span = MILLISECOND // 2
 _POOL_BYTES = 256 << 20
 _ORDER_BYTES = 96 << 10
 _ARGUMENT_BYTES = 56
@@ -42,14 +42,7 @@ _FIRST_MAP = 1000
 _LEAST_ROUNDS = 3
 _LAST_RESORT = 3
 """A measurement that cannot do even the least rounds stops at so many times the plan's time."""
-_PATIENCE = 20
-"""A timed call may take so many times what it took when it was checked, and a second more."""
 _STEP = 4
-
-
-def repeats(one_call_ns: Span, most: int) -> int:
-    """Calls in one sample so that it lasts ``SAMPLE_NS``, at least 1 and at most ``most``."""
-    return max(1, min(most, -(-SAMPLE_NS // max(1, one_call_ns))))
 
 
 def orders(names: Sequence[str], samples: int, dice: random.Random) -> list[list[str]]:
@@ -124,18 +117,20 @@ class _Bench:
         self._dice = random.Random(draw_seed(secret, "order"))
         self.cases: list[_Timed] = []
         self.samples = SAMPLES
+        self._clock: Clock[Any] = HostClock(task)
 
     def open(self, checked: Mapping[str, Checked], pool_bytes: int, max_ns: Span) -> None:
         """Make the buffers of all timed cases and give them to the boxes."""
         timed = [case for case in self._task.spec.cases if case.timed]
-        calls = [{**checked[case.name].known_ns, REFERENCE: checked[case.name].reference_ns} for case in timed]
+        knowns = [{**checked[case.name].known_ns, REFERENCE: checked[case.name].reference_ns} for case in timed]
         # Sides so slow that three samples of each would leave no time for rounds get one.
-        whole = sum(SAMPLES * max(SAMPLE_NS, took) for known in calls for took in known.values())
+        whole = sum(SAMPLES * max(SAMPLE_NS, took) for known in knowns for took in known.values())
         self.samples = SAMPLES if whole * _LEAST_ROUNDS <= max_ns else 1
-        for number, (case, known) in enumerate(zip(timed, calls, strict=True)):
+        calls = DeviceClock.calls if self._task.on_gpu else HostClock.calls
+        for number, (case, known) in enumerate(zip(timed, knowns, strict=True)):
             parameters = len(self._task.spec.parameters)
             most = most_sets(case_bytes(self._task, case), parameters, pool_bytes // len(timed), self.samples)
-            counts = {name: repeats(took, most) for name, took in known.items()}
+            counts = {name: calls(took, most) for name, took in known.items()}
             sets = self.samples * max(counts.values())
             space = checked[case.name].space
             fits = space.sets >= sets
@@ -147,8 +142,11 @@ class _Bench:
                 space.refresh(range(space.sets), self._draws)
                 for side in self._sides.values():
                     space.attach(side)
+        if self._task.on_gpu:
+            self._clock = DeviceClock(self._task, [(one.space.case, one.space.sets) for one in self.cases])
 
     def close(self) -> None:
+        self._clock.close()
         for one in self.cases:
             one.space.close()
 
@@ -166,7 +164,7 @@ class _Bench:
         space = one.space
         first = self._dice.randrange(len(self._cores))
         turns = orders(list(one.counts), self.samples, self._dice)
-        best: dict[str, Span] = {}
+        samples: dict[str, list[Any]] = {name: [] for name in one.counts}
         width = space.sets // self.samples
         for sample, names in enumerate(turns):
             start = sample * width
@@ -180,39 +178,20 @@ class _Bench:
             for name in names:
                 indices = range(start, start + one.counts[name])
                 if name == REFERENCE:
-                    took = self._reference(space, indices, core)
+                    samples[name].append(self._clock.reference(space, indices, core))
                 else:
-                    took = self._call(space, name, indices, one.known[name], core)
-                best[name] = min(best.get(name, took), took)
+                    samples[name].append(self._clock.call(self._sides[name], space, indices, one.known[name], core))
             self._check(one, range(start, start + one.counts[self._candidate.name]))
         self._candidate.quiet()
+        found = {name: self._clock.time_ns(taken) for name, taken in samples.items()}
         floor = floor_ns(space.output_bytes(), self._bytes_per_s)
-        if best[self._candidate.name] < floor:
+        if found[self._candidate.name] < floor:
             text = (
-                f"case {space.case.name}: a call took {best[self._candidate.name]} ns, and writing its outputs alone "
+                f"case {space.case.name}: a call took {found[self._candidate.name]} ns, and writing its outputs alone "
             )
             raise CandidateFault(VerdictCode.SUSPECT, f"{text}takes more than {floor} ns on this machine")
-        for name, took in best.items():
+        for name, took in found.items():
             one.times.setdefault(name, []).append(took)
-
-    def _reference(self, space: Workspace, indices: Sequence[int], core: int) -> Span:
-        with contextlib.suppress(OSError):
-            os.sched_setaffinity(0, {core})
-            os.sched_setaffinity(0, self._cores)
-        with self._task.at_full_width():
-            began = time.monotonic_ns()
-            for index in indices:
-                space.reference(index)
-            took = time.monotonic_ns() - began
-        return max(1, took // len(indices))
-
-    def _call(self, space: Workspace, name: str, indices: Sequence[int], known_ns: Span, core: int) -> Span:
-        side = self._sides[name]
-        space.arm(name, indices)
-        patience_ns = _PATIENCE * len(indices) * known_ns + SECOND
-        took = side.timed(space.number, indices, patience_ns, core, lambda: space.rebind(side))
-        space.glance(name, indices)
-        return per_call_ns(took, side.overhead_ns, len(indices))
 
     def _check(self, one: _Timed, indices: Sequence[int]) -> None:
         space, name = one.space, self._candidate.name
@@ -234,7 +213,7 @@ class _Bench:
 
     def honest(self) -> None:
         """Raises CandidateFault when the candidate has worked where nobody looked."""
-        excess = self._candidate.ledger.excess(self._candidate.timed_ns)
+        excess = self._candidate.excess()
         if excess:
             raise CandidateFault(VerdictCode.SUSPECT, f"the candidate works outside its calls: {excess}")
 

@@ -18,6 +18,7 @@ import torch
 from kfd.base.instant import Span
 from kfd.base.work import CaseResult, VerdictCode
 from kfd.tasks.spec import Case, Role
+from kfd_worker.judge.device_plan import NoVariant
 from kfd_worker.judge.draws import FAMILIES, Draws, Family
 from kfd_worker.judge.faults import BaselineFault, CandidateFault, ReferenceFault
 from kfd_worker.judge.floor import SAMPLES, per_call_ns
@@ -105,6 +106,10 @@ def check(
                     continue
                 families = list(FAMILIES) if case == telling else [dice.choice(list(FAMILIES))] if case.timed else []
                 checked[case.name] = one.run(families)
+            except NoVariant as error:
+                if case not in hidden:
+                    raise CandidateFault(VerdictCode.INCORRECT, f"case {case.name}: {error}") from error
+                one.skip(str(error))
             finally:
                 if one.result is not None:
                     found.append(one.result)
@@ -163,10 +168,11 @@ class _Case:
             self._space.refresh([0])
             right = self._right(0)
         except ReferenceFault as fault:
-            return self._skip(str(fault))
+            return self.skip(str(fault))
         return self._sound(right)
 
-    def _skip(self, reason: str) -> bool:
+    def skip(self, reason: str) -> bool:
+        """Note why this case is not judged; False."""
         sizes = ", ".join(f"{name}={size}" for name, size in self._case.sizes)
         self._notes.skipped.append(f"{self._case.name} ({sizes}): {reason}"[:300])
         return False
@@ -174,9 +180,9 @@ class _Case:
     def _sound(self, right: _Right) -> bool:
         """Whether the reference is finite and well within the bounds here."""
         if not all(bool(torch.isfinite(want).all()) for want in right.wants if want.dtype.is_floating_point):
-            return self._skip("the reference is not finite")
+            return self.skip("the reference is not finite")
         if not self._space.reference_within(right.made, right.wants, _ROOM):
-            return self._skip("the reference itself needs most of the bounds")
+            return self.skip("the reference itself needs most of the bounds")
         return True
 
     def run(self, families: Sequence[str]) -> Checked:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kfd.base.work import VerdictCode
+from kfd.base.work import IncidentCode, VerdictCode
 
-__all__ = ["BaselineFault", "CandidateFault", "ReferenceFault", "SideLost"]
+__all__ = ["BaselineFault", "CandidateFault", "DeviceFault", "Disagreement", "ReferenceFault", "SideLost"]
 
 
 class CandidateFault(Exception):
@@ -30,3 +30,18 @@ class BaselineFault(Exception):
 
 class ReferenceFault(Exception):
     """The task's own code failed or gave something it should not: an incident, never a verdict."""
+
+
+class DeviceFault(Exception):
+    """A device or our own program on it failed: an incident with its code, never a verdict."""
+
+    def __init__(self, code: IncidentCode, text: str) -> None:
+        super().__init__(text)
+        self.code = code
+
+
+class Disagreement(DeviceFault):
+    """Two clocks tell different times: nobody's verdict, and the measurement is lost."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(IncidentCode.NOISE, text)

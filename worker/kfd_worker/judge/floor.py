@@ -14,7 +14,7 @@ import torch
 
 from kfd.base.instant import SECOND, Span
 
-__all__ = ["GENEROSITY", "SAMPLES", "floor_ns", "per_call_ns", "write_rate"]
+__all__ = ["GENEROSITY", "GPU_BYTES_PER_S", "SAMPLES", "floor_ns", "per_call_ns", "write_rate"]
 
 GENEROSITY = 10
 SAMPLES = 3
@@ -22,6 +22,10 @@ SAMPLES = 3
 _SIZES = (16 << 10, 128 << 10, 1 << 20)
 _REPEATS = 40
 _CALLS = 8
+
+
+GPU_BYTES_PER_S = 2e13
+"""More than any device's memory or second-level cache takes: a floor that only a clock that is wrong goes below."""
 
 
 def write_rate(threads: int) -> float:

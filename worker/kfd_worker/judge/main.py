@@ -12,6 +12,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -39,12 +40,14 @@ from kfd_worker.judge.benchmark import benchmark
 from kfd_worker.judge.channel import receive, send
 from kfd_worker.judge.check import CheckNotes, check
 from kfd_worker.judge.draws import Draws, Pools
-from kfd_worker.judge.faults import BaselineFault, CandidateFault, ReferenceFault, SideLost
-from kfd_worker.judge.floor import write_rate
+from kfd_worker.judge.faults import BaselineFault, CandidateFault, DeviceFault, ReferenceFault, SideLost
+from kfd_worker.judge.floor import GPU_BYTES_PER_S, write_rate
+from kfd_worker.judge.gpu_side import GpuSide
 from kfd_worker.judge.machine import environment, steal_ticks
 from kfd_worker.judge.meter import Meter
 from kfd_worker.judge.side import Side
 from kfd_worker.judge.taskcode import LoadedTask, draw_seed
+from kfd_worker.toolchains.package import HOST_FORM, ON_GPU
 
 __all__ = ["Judge", "main"]
 
@@ -140,18 +143,28 @@ class _Run:
         self._judge = judge
         self._spec = decode(RunSpec, message["spec"])
         self._limits = decode(Limits, message["limits"])
-        names = [name for name, _ in message["sides"]]
-        self._paths: list[str] = [path for _, path in message["sides"]]
+        names, self._paths, headers = zip(*message["sides"], strict=True)
         self._known = Admission.from_json(message.get("admission"))
         self._ran = message["ran"]
         self._task_fd = fds[0]
         self._sockets = [socket.socket(fileno=fd) for fd in fds[1:]]
         meter = Meter(self._sockets[-1])
-        self._candidate = Side(names[0], self._sockets[0], self._limits.wall_ns, meter)
+        on_gpu = headers[0]["abi"]["kind"] in ON_GPU
+        made = GpuSide if on_gpu else Side
+        guarded = _GuardedGpu if on_gpu else _Guarded
+        self._candidate = made(names[0], self._sockets[0], self._limits, headers[0], meter)
         # The others have passed jobs of their own within these limits; twice is for a loaded machine.
         self._baselines = [
-            _Guarded(name, channel, 2 * self._limits.wall_ns)
-            for name, channel in zip(names[1:], self._sockets[1:-1], strict=True)
+            # What is between the calls of a baseline matters only where a runtime's threads must come to rest.
+            guarded(
+                names[number],
+                self._sockets[number],
+                replace(self._limits, wall_ns=2 * self._limits.wall_ns),
+                headers[number],
+                None if headers[number]["abi"]["kind"] == HOST_FORM else meter,
+                number,
+            )
+            for number in range(1, len(names))
         ]
         self._cases: list[CaseResult] = []
         self._comparisons: list[Comparison] = []
@@ -175,6 +188,8 @@ class _Run:
             lost = error
         except (ReferenceFault, BaselineFault) as error:
             outcome = Incident(code=IncidentCode.REFERENCE, text=str(error))
+        except DeviceFault as error:
+            outcome = Incident(code=error.code, text=str(error), device_suspect=error.code is IncidentCode.DEVICE)
         except Exception as error:  # noqa: BLE001 - an unforeseen fault of ours must be told, not fatal
             outcome = Incident(
                 code=IncidentCode.INTERNAL,
@@ -237,7 +252,7 @@ class _Run:
             self._phase = f"preparing the {side.name} kernel"
             self._alive(self._phase)
             side.prepare()
-            side.load(path, task.spec.entry)
+            side.load(path)
         draws = Draws(Pools(draw_seed(self._spec.seed, "pools")).fill)
         checked = check(task, self._spec.seed, candidate, baselines, self._cases, self._alive, self._notes, draws)
         self._stages.append((str(Stage.CHECK), time.monotonic_ns() - began))
@@ -250,7 +265,7 @@ class _Run:
             baselines,
             checked,
             self._alive,
-            self._judge.bytes_per_s,
+            GPU_BYTES_PER_S if task.on_gpu else self._judge.bytes_per_s,
             draws,
         )
         self._stages.append((str(Stage.BENCHMARK), time.monotonic_ns() - began))
@@ -278,6 +293,10 @@ class _Guarded(Side):
 
     def _timeout(self, patience_ns: Span = 0) -> CandidateFault:
         raise BaselineFault(f"the {self.name} kernel: {super()._timeout(patience_ns)}")
+
+
+class _GuardedGpu(_Guarded, GpuSide):
+    """A baseline on a device."""
 
 
 def main(fd: int, scratch: str, threads: int) -> None:

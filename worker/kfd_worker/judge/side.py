@@ -11,21 +11,27 @@ import secrets
 import socket
 import struct
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from kfd.base.instant import SECOND, Span, seconds_text
-from kfd.base.work import VerdictCode
+from kfd.base.work import Limits, VerdictCode
+from kfd.tasks.tunables import PlanError
 from kfd_worker.harness import child
+from kfd_worker.judge.device_plan import load_order, map_order
 from kfd_worker.judge.faults import CandidateFault, SideLost
 from kfd_worker.judge.meter import Ledger, Meter, Reading
 from kfd_worker.sandbox.output import readable
+from kfd_worker.toolchains.package import HOST_FORM
 
 __all__ = ["Side"]
 
 _PINGS = 12
 _GAPS = 6
 _GAP_S = 0.002
+_SETTLE_TRIES = 40
+_SETTLE_S = 0.0003
+_AWAKE_SHARE = 0.1
 _MAX_CORE = 254
 _READY_S = 20.0
 
@@ -34,9 +40,16 @@ class Side:
     """The judge's end of one run box's socket."""
 
     def __init__(
-        self, name: str, channel: socket.socket, budget_ns: Span, meter: Meter | None = None, number: int = 0
+        self,
+        name: str,
+        channel: socket.socket,
+        limits: Limits,
+        header: Mapping[str, Any],
+        meter: Meter | None = None,
+        number: int = 0,
     ) -> None:
-        """``meter`` tells what the box, ``number`` among the launcher's, works between timed calls; None: unwatched."""
+        """``header`` is the artifact's package. ``meter`` tells what the box, ``number`` among the launcher's, works
+        between timed calls; None: unwatched."""
         self.name = name
         self.ledger = Ledger()
         """What the box has spent between its timed calls."""
@@ -52,7 +65,12 @@ class Side:
         self.claimed_cpu_ns = 0
         """CPU time that the box says it has used in calls: for the books, never for a verdict."""
         self._channel = channel
-        self._budget_ns = budget_ns
+        self._budget_ns = limits.wall_ns
+        self._memory_bytes = limits.memory_bytes
+        self.header = header
+        """What the artifact's package says."""
+        self.told = b""
+        """Text of the last answer to a call, as it came: a device's program tells its times there."""
         self._phase = "starting"
 
     def prepare(self) -> None:
@@ -79,15 +97,22 @@ class Side:
         before = meter.read(self._number)
         return max(0, before.process_ns - after.process_ns)
 
-    def load(self, path: str, entry: str) -> None:
-        """Let the box load the artifact. Raises CandidateFault with load_error."""
+    def load(self, path: str) -> None:
+        """Let the box load the payload. Raises CandidateFault with load_error."""
         self._phase = "loading"
-        self._order({"do": "load", "path": path, "entry": entry}, child.LOADED)
+        self._order(load_order(self.header, path), child.LOADED)
 
-    def map(self, number: int, sets: list[list[list[Any]]], fds: Sequence[int]) -> None:
-        """Give the box its buffers and arguments of one case."""
+    def map(self, number: int, sets: list[list[list[Any]]], fds: Sequence[int], sizes: Mapping[str, int]) -> None:
+        """Give the box its buffers and arguments of one case with these sizes.
+
+        Raises CandidateFault with incorrect when the kernel's launch plan has no value for them.
+        """
         self._phase = "mapping buffers"
-        self._order({"do": "map", "map": number, "sets": sets}, child.MAPPED, fds)
+        try:
+            more = map_order(self.header, sizes, self._memory_bytes)
+        except PlanError as error:
+            raise CandidateFault(VerdictCode.INCORRECT, f"the launch plan: {error}") from error
+        self._order({"do": "map", "map": number, "sets": sets, **more}, child.MAPPED, fds)
 
     def place(self, core: int) -> None:
         """Let the box continue on a core, from which its threads may go where they like. Raises what ``call`` does."""
@@ -115,7 +140,27 @@ class Side:
         took = self.call(number, indices, patience_ns)
         self._rested_since = meter.read(self._number)
         self.timed_ns += took
+        if self.header["abi"]["kind"] != HOST_FORM:
+            self._settle(meter)
         return took
+
+    def _settle(self, meter: Meter) -> None:
+        """Wait until the threads of the device's runtime sleep: they stay awake for a while after a call, and would be
+        in the way of whoever is timed next."""
+        for _ in range(_SETTLE_TRIES):
+            before = meter.read(self._number)
+            time.sleep(_SETTLE_S)
+            after = meter.read(self._number)
+            if after.process_ns - before.process_ns <= _AWAKE_SHARE * (after.at_ns - before.at_ns):
+                return
+
+    def excess(self) -> str:
+        """What the box has worked outside its timed calls that is too much, for people; empty when nothing is.
+
+        In device form there is no code of the candidate's that could: a kernel has ended when its launch has, and the
+        threads beside it are the runtime's.
+        """
+        return self.ledger.excess(self.timed_ns) if self.header["abi"]["kind"] == HOST_FORM else ""
 
     def call(self, number: int, indices: Sequence[int], patience_ns: Span = 0, core: int | None = None) -> Span:
         """Let the box call the entry once on each of the sets; the whole time by our clock, in nanoseconds.
@@ -140,12 +185,17 @@ class Side:
             raise SideLost(self.name, self._phase) from error
         took = time.monotonic_ns() - began
         self.busy_ns += took
-        status, _ = self._check(data, child.DONE, nonce)
+        status, said = self._check(data, child.DONE, nonce)
         # Bounded by what is possible, because it is only a claim.
         self.claimed_cpu_ns += min(child.ANSWER.unpack(data)[4], 64 * took)
+        self.told = child.ANSWER.unpack(data)[5]
         if status:
-            raise CandidateFault(VerdictCode.RUNTIME_ERROR, f"the entry function returned {status} instead of 0")
+            raise self._failed(status, said)
         return took
+
+    def _failed(self, status: int, said: str) -> Exception:
+        """What a call that ended with a status says."""
+        return CandidateFault(VerdictCode.RUNTIME_ERROR, f"the entry function returned {status} instead of 0")
 
     def quiet(self) -> None:
         """Raises CandidateFault when the box has sent something that nobody asked for."""

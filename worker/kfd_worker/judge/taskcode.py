@@ -31,6 +31,7 @@ __all__ = ["LoadedTask", "Values", "draw_seed"]
 Values = dict[str, Any]
 """Inputs by parameter name: tensors and, for scalars, numbers."""
 
+_ON_GPU = ("cuda", "triton")
 _MODULE = "kfd_task"
 
 
@@ -157,8 +158,20 @@ class LoadedTask:
             self.own_cpu_ns += time.process_time_ns() - began
             torch.set_num_threads(1)
 
+    @property
+    def on_gpu(self) -> bool:
+        """Whether the reference runs on an NVIDIA device, beside the kernels that it is compared with."""
+        return self.spec.toolchain in _ON_GPU
+
     def reference(self, case: Case, values: Values) -> list[torch.Tensor]:
-        """The reference's outputs on given inputs, in the interface's order. Raises ReferenceFault."""
+        """The reference's outputs on given inputs, on the host, in the interface's order. Raises ReferenceFault."""
+        if not self.on_gpu:
+            return self.compute(case, values)
+        near = {name: one.cuda() if isinstance(one, torch.Tensor) else one for name, one in values.items()}
+        return [tensor.cpu() for tensor in self.compute(case, near)]
+
+    def compute(self, case: Case, values: Values) -> list[torch.Tensor]:
+        """The reference's outputs where its inputs are, in the interface's order. Raises ReferenceFault."""
         try:
             with torch.no_grad():
                 made = self._reference(**values)

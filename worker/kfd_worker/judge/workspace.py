@@ -100,7 +100,10 @@ class Workspace:
     def _map(self, side: Side) -> None:
         outputs = self._outputs[side.name]
         side.map(
-            self.number, [self._arguments(index, outputs) for index in range(self.sets)], (self._inputs.fd, outputs.fd)
+            self.number,
+            [self._arguments(index, outputs) for index in range(self.sets)],
+            (self._inputs.fd, outputs.fd),
+            dict(self.case.sizes),
         )
 
     def _arguments(self, index: int, outputs: Arena) -> list[list[Any]]:

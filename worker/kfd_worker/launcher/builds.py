@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from kfd.base.digest import Digest, digest_of
 from kfd.base.failure import BadInput
 from kfd.base.work import (
     BuildResult,
     BuildSpec,
+    Diagnostic,
     Incident,
     IncidentCode,
     Limits,
@@ -20,17 +20,19 @@ from kfd.base.work import (
     Verdict,
     VerdictCode,
 )
-from kfd.tasks import load
-from kfd.tasks.signature import c_signature
+from kfd.tasks import launchplan, load
+from kfd.tasks.launchbind import bind
+from kfd.tasks.launchplan import LaunchPlan
 from kfd.tasks.spec import TaskSpec
+from kfd.tasks.tunables import PlanError
 from kfd_worker.launcher.buildcache import BuildCache, key_of
 from kfd_worker.launcher.job import Job, boxed, limit_verdict
 from kfd_worker.launcher.places import place
 from kfd_worker.sandbox.box import Box, BoxLimits, Ended, Mount
 from kfd_worker.sandbox.output import readable
 from kfd_worker.sandbox.runner import Sandbox
-from kfd_worker.toolchains.elf import ElfError, exported_symbols
-from kfd_worker.toolchains.port import SOURCE, Refused, Toolchain
+from kfd_worker.toolchains.device_form import tunables_of
+from kfd_worker.toolchains.port import SOURCE, Refused, Toolchain, Unusable
 
 __all__ = ["Workbench", "build"]
 
@@ -55,9 +57,12 @@ async def build(job: Job, spec: BuildSpec, limits: Limits, sandbox: Sandbox, ben
         return Report(outcome=Incident(code=IncidentCode.TOOLCHAIN, text=text))
     try:
         task = load(job.inputs.read(spec.task)).spec
-        request = toolchain.request(spec)
+        plan = _plan(spec, task) if launchplan.in_device_form(spec.toolchain, spec.source) else None
+        request = toolchain.request(spec, task, plan)
         folder = job.folder / "source"
         place(folder, spec.kernel_path, spec.source.encode())
+    except PlanError as error:
+        return Report(outcome=_misplanned(error), detail=BuildResult(diagnostics=_diagnostics(spec, error)))
     except Refused as error:
         return Report(outcome=Verdict(code=VerdictCode.COMPILE_ERROR, text=str(error)), detail=BuildResult())
     except (BadInput, ValueError) as error:
@@ -73,7 +78,8 @@ async def build(job: Job, spec: BuildSpec, limits: Limits, sandbox: Sandbox, ben
     box = Box(
         name="build",
         argv=request.argv,
-        mounts=(Mount(source=str(folder), target=SOURCE),),
+        mounts=(Mount(source=str(folder), target=SOURCE), *request.mounts),
+        env=request.env,
         scratch_bytes=request.scratch_bytes,
         uid=uid,
         limits=BoxLimits(
@@ -89,49 +95,64 @@ async def build(job: Job, spec: BuildSpec, limits: Limits, sandbox: Sandbox, ben
     # Without a sandbox the compiler has seen the host's path; nobody else shall.
     ended_log = ended.log.replace(str(folder).encode(), SOURCE.encode()).replace(f"{SOURCE}/".encode(), b"")
     job.keep_log(ended_log)
-    report = _report(job, spec, task, toolchain, ended, ended_log)
-    bench.cache.put(key, report, ended.stdout if job.artifact is not None else b"")
+    report, artifact = _report(job, spec, task, plan, toolchain, ended, ended_log)
+    if artifact:
+        job.artifact = place(job.folder / "out", "artifact.so", artifact)
+    bench.cache.put(key, report, artifact)
     return report
 
 
-def _report(job: Job, spec: BuildSpec, task: TaskSpec, toolchain: Toolchain, ended: Ended, log: bytes) -> Report:
+def _plan(spec: BuildSpec, task: TaskSpec) -> LaunchPlan:
+    """The source's launch plan, which has values in bounds for every case. Raises PlanError, Refused."""
+    plan = launchplan.parse(spec.source, task.parameters, spec.toolchain)
+    tunables = tunables_of(spec, plan)
+    for case in task.cases:
+        bind(plan, dict(case.sizes), tunables, task.limits.memory_bytes)
+    return plan
+
+
+def _misplanned(error: PlanError) -> Verdict:
+    return Verdict(code=VerdictCode.COMPILE_ERROR, text=f"launch plan: {error.problems[0]}")
+
+
+def _diagnostics(spec: BuildSpec, error: PlanError) -> tuple[Diagnostic, ...]:
+    return tuple(
+        Diagnostic(file=spec.kernel_path, line=one.line, column=0, severity="error", text=f"{one.text}. {one.mend}")
+        for one in error.problems
+    )
+
+
+def _report(
+    job: Job,
+    spec: BuildSpec,
+    task: TaskSpec,
+    plan: LaunchPlan | None,
+    toolchain: Toolchain,
+    ended: Ended,
+    log: bytes,
+) -> tuple[Report, bytes]:
+    """What the box's end says, and the artifact; empty when there is none."""
     tail = readable(log, 8 << 10)
     if job.stopping:
-        return Report(outcome=Stopped(reason=job.stop_reason), log_tail=tail)
+        return Report(outcome=Stopped(reason=job.stop_reason), log_tail=tail), b""
     if not ended.started:
         text = f"the build box could not be made: {tail[-400:]}"
-        return Report(outcome=Incident(code=IncidentCode.SANDBOX, text=text), log_tail=tail)
+        return Report(outcome=Incident(code=IncidentCode.SANDBOX, text=text), log_tail=tail), b""
     messages = toolchain.diagnostics(spec, ended)
     verdict = limit_verdict(ended, "the compiler")
     if verdict is None and ended.code:
         verdict = toolchain.verdict(spec, ended, messages)
         if verdict is None:
             text = f"the compiler cannot be run: it {ended.describe()}"
-            return Report(outcome=Incident(code=IncidentCode.TOOLCHAIN, text=text), log_tail=tail)
+            return Report(outcome=Incident(code=IncidentCode.TOOLCHAIN, text=text), log_tail=tail), b""
+    artifact = b""
+    if verdict is None:
+        try:
+            artifact = toolchain.artifact(spec, task, plan, ended)
+        except Unusable as error:
+            verdict = Verdict(code=VerdictCode.LOAD_ERROR, text=str(error))
     if verdict is not None:
-        return Report(outcome=verdict, detail=BuildResult(diagnostics=messages), log_tail=tail)
-    missing = _unusable(ended.stdout, task)
-    if missing:
-        verdict = Verdict(code=VerdictCode.LOAD_ERROR, text=missing)
-        return Report(outcome=verdict, detail=BuildResult(diagnostics=messages), log_tail=tail)
-    artifact = place(job.folder / "out", "artifact.so", ended.stdout)
-    job.artifact = artifact
-    result = BuildResult(
-        artifact=digest_of(ended.stdout), diagnostics=messages, facts=_facts(toolchain, spec, artifact, ended)
-    )
-    return Report(outcome=Verdict(code=VerdictCode.OK), detail=result, log_tail=tail)
-
-
-def _facts(toolchain: Toolchain, spec: BuildSpec, artifact: Path, ended: Ended) -> tuple[tuple[str, str], ...]:
-    return (*toolchain.facts(spec, artifact), ("build_cpu_ms", str(ended.cpu_ns // 1_000_000)))
-
-
-def _unusable(library: bytes, task: TaskSpec) -> str:
-    """Why the library cannot be loaded, empty when it can."""
-    try:
-        symbols = exported_symbols(library)
-    except ElfError as error:
-        return f"the compiler's output is no library: {error}"
-    if task.entry not in symbols:
-        return f"the kernel does not define {task.entry}; it must define: {c_signature(task)}"
-    return ""
+        return Report(outcome=verdict, detail=BuildResult(diagnostics=messages), log_tail=tail), b""
+    facts = (*toolchain.facts(spec, ended), ("build_cpu_ms", str(ended.cpu_ns // 1_000_000)))
+    result = BuildResult(artifact=digest_of(artifact), diagnostics=messages, facts=facts)
+    return Report(outcome=Verdict(code=VerdictCode.OK), detail=result, log_tail=tail), artifact

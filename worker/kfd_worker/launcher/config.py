@@ -18,8 +18,8 @@ class LauncherConfig:
     state_dir: str
     """Absolute folder of the launcher's own, mode 0700; jobs live below it."""
     build_lanes: int = 1
-    run_slots: tuple[str, ...] = ("cpu",)
-    """Device ids; one judge is kept for each."""
+    run_slots: int = 1
+    """Devices to offer at most, the processor last; one judge is kept for each."""
     accept_unsandboxed: bool = False
     cores: tuple[int, ...] = ()
     """Cores that run boxes and judges may use; empty: all that the launcher may."""
@@ -46,6 +46,8 @@ class DeviceFact:
     id: str
     name: str
     facts: tuple[tuple[str, str], ...]
+    targets: tuple[str, ...]
+    """What it runs, whoever built it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,6 +14,7 @@ from typing import Any
 
 from kfd.base.instant import SECOND
 from kfd_worker.launcher.frames import read_frame
+from kfd_worker.launcher.harnesses import Harness
 from kfd_worker.launcher.places import interpreter_mounts, judge_code, package_folders, thread_environment
 from kfd_worker.sandbox.box import Box, BoxError, BoxLimits, Limit
 from kfd_worker.sandbox.output import readable
@@ -38,7 +39,11 @@ class JudgeDied(Exception):
 class JudgeProcess:
     """One judge. Orders one at a time; the caller holds ``lock``."""
 
-    def __init__(self, sandbox: Sandbox, name: str, uid: int, threads: int, cpus: tuple[int, ...]) -> None:
+    def __init__(
+        self, sandbox: Sandbox, name: str, uid: int, threads: int, cpus: tuple[int, ...], device: Harness | None = None
+    ) -> None:
+        """``device`` is what kernels see of a device that the reference runs on too."""
+        self._device = device
         self.lock = asyncio.Lock()
         self._sandbox = sandbox
         self._name = name
@@ -71,7 +76,7 @@ class JudgeProcess:
 
     def _describe(self, fd: int) -> Box:
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-        code = judge_code()
+        code, device = judge_code(), self._device
         return Box(
             name=f"judge-{self._name}",
             # -B: no bytecode is written; -I: nothing from the environment or the folder is imported.
@@ -90,8 +95,9 @@ class JudgeProcess:
                 *(one.target for one in code),
                 *package_folders(),
             ),
-            mounts=(*interpreter_mounts(packages=True), *code),
-            env=thread_environment(self._threads),
+            mounts=(*interpreter_mounts(packages=True), *code, *(device.system if device else ())),
+            env=(*thread_environment(self._threads), *(device.env if device else ())),
+            nodes=device.nodes if device else (),
             scratch_bytes=_SCRATCH_BYTES,
             fds=(fd,),
             uid=self._uid,

@@ -13,12 +13,10 @@ from pathlib import Path
 import kfd
 import kfd_worker
 from kfd.base.digest import Digest, digest_of
-from kfd_worker.harness import child, confine
 from kfd_worker.sandbox.box import Mount
 
 __all__ = [
-    "CHILD",
-    "CONFINE",
+    "MAIN_FOLDER",
     "Inputs",
     "MissingInput",
     "MissingPackage",
@@ -32,8 +30,8 @@ __all__ = [
     "thread_environment",
 ]
 
-CHILD = Mount(source=os.path.realpath(child.__file__), target="/kfd/child.py")
-CONFINE = Mount(source=os.path.realpath(confine.__file__), target="/kfd/confine.py")
+MAIN_FOLDER = "/kfd"
+"""Where a box finds our own programs."""
 _PACKAGES = ("torch", "yaml")
 _PACKAGE_ROOTS = ("/usr/lib", "/usr/local/lib", "/usr/lib64")
 _SYSTEM = ("/usr/", "/lib/", "/bin/")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import socket
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,11 +30,10 @@ from kfd.base.work import (
     VerdictCode,
 )
 from kfd_worker.launcher.admissions import Admissions
+from kfd_worker.launcher.harnesses import Harness, Unfit, fitting
 from kfd_worker.launcher.job import Job, limit_verdict
 from kfd_worker.launcher.judges import JudgeDied, JudgeProcess
 from kfd_worker.launcher.places import (
-    CHILD,
-    CONFINE,
     base_interpreter,
     interpreter_mounts,
     package_masks,
@@ -48,7 +47,7 @@ from kfd_worker.sandbox.runner import RunningBox, Sandbox
 
 __all__ = ["RunSlot", "prove", "run"]
 
-_ARTIFACT = "/job/kernel.so"
+_PAYLOAD = "/job/kernel"
 _SILENCE_S = 60.0
 _LAST_WORDS_S = 1.0
 _FAREWELL_S = 0.2
@@ -65,26 +64,38 @@ class RunSlot:
     """Users of the boxes: the candidate's, the initial kernel's, the incumbent's."""
     threads: int
     cpus: tuple[int, ...]
+    harnesses: tuple[Harness, ...]
+    """What runs artifacts on the slot's device."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """One kernel of a run: what runs it, what its package says, and where its payload lies."""
+
+    harness: Harness
+    header: Mapping[str, Any]
+    payload: Path
 
 
 async def run(job: Job, spec: RunSpec, limits: Limits, sandbox: Sandbox, slot: RunSlot) -> Report:
     """Check and measure. Raises MissingInput, OSError, BoxError; everything else is in the report."""
     job.stage(Stage.FETCH)
     task = place(job.folder, "task.tar", job.inputs.read(spec.task))
-    artifacts = [place(job.folder / "candidate", "kernel.so", job.inputs.read(spec.artifact), 0o555)]
-    sides = [CANDIDATE]
-    if spec.initial_artifact is not None:
-        artifacts.append(place(job.folder / "initial", "kernel.so", job.inputs.read(spec.initial_artifact), 0o555))
-        sides.append(INITIAL)
-    if spec.incumbent_artifact is not None:
-        artifacts.append(place(job.folder / "incumbent", "kernel.so", job.inputs.read(spec.incumbent_artifact), 0o555))
-        sides.append(INCUMBENT)
+    wanted = {CANDIDATE: spec.artifact, INITIAL: spec.initial_artifact, INCUMBENT: spec.incumbent_artifact}
+    sides: dict[str, _Side] = {}
+    try:
+        for name, digest in wanted.items():
+            if digest is not None:
+                harness, header, payload = fitting(job.inputs.read(digest), slot.harnesses)
+                sides[name] = _Side(harness, header, place(job.folder / name, "kernel", payload, 0o555))
+    except Unfit as error:
+        return Report(outcome=Incident(code=IncidentCode.TOOLCHAIN, text=str(error)))
     async with slot.judge.lock:
         if job.stopped():
             return Report(outcome=Stopped(reason=job.stop_reason))
         try:
             await slot.judge.start()
-            return await _judged(job, spec, limits, sandbox, slot, task, dict(zip(sides, artifacts, strict=True)))
+            return await _judged(job, spec, limits, sandbox, slot, task, sides)
         except (JudgeDied, BoxError) as error:
             return await _without_judge(job, slot, error)
 
@@ -131,18 +142,18 @@ async def _judged(
     sandbox: Sandbox,
     slot: RunSlot,
     task: Path,
-    artifacts: dict[str, Path],
+    sides: dict[str, _Side],
 ) -> Report:
     sockets: list[socket.socket] = []
     boxes: list[RunningBox] = []
     warden: Warden | None = None
     patience_s = 0.0
     try:
-        for artifact, uid in zip(artifacts.values(), slot.uids, strict=False):
+        for side, uid in zip(sides.values(), slot.uids, strict=False):
             ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             sockets.append(ours)
             with theirs:
-                boxes.append(job.start(sandbox, _run_box(artifact, theirs.fileno(), limits, uid, slot)))
+                boxes.append(job.start(sandbox, _run_box(side, theirs.fileno(), limits, uid, slot)))
         order = {
             "type": "run",
             "spec": encode(spec),
@@ -150,7 +161,10 @@ async def _judged(
             "ran": True,
             "admission": slot.admissions.get(spec.task),
             # Without a sandbox the child sees the host's own path.
-            "sides": [[name, str(one) if sandbox.backend == "plain" else _ARTIFACT] for name, one in artifacts.items()],
+            "sides": [
+                [name, str(side.payload) if sandbox.backend == "plain" else _PAYLOAD, side.header]
+                for name, side in sides.items()
+            ],
         }
         warden = Warden([box.pid for box in boxes])
         done = await _wait(job, slot.judge, order, task, [*sockets, warden.theirs], limits)
@@ -166,28 +180,29 @@ async def _judged(
         ends = await _end(boxes, patience_s)
         if ends:
             job.keep_log(ends[0].log)
-    report = _report(job, done, artifacts, ends)
+    report = _report(job, done, sides, ends)
     spent = ("boxes_cpu_ms", f"{sum(spent_ns) / MILLISECOND:.1f}")
     return dataclasses.replace(report, environment=(*report.environment, spent))
 
 
-def _run_box(artifact: Path, fd: int, limits: Limits, uid: int, slot: RunSlot) -> Box:
-    empty = artifact.parent.parent / "empty"
+def _run_box(side: _Side, fd: int, limits: Limits, uid: int, slot: RunSlot) -> Box:
+    empty = side.payload.parent.parent / "empty"
     empty.mkdir(mode=0o755, exist_ok=True)
     return Box(
         name="run",
-        argv=(base_interpreter(), "-I", "-S", "-B", CHILD.target, str(fd)),
+        argv=(base_interpreter(), "-I", "-S", "-B", side.harness.program, str(fd), *side.harness.arguments),
         mounts=(
             *interpreter_mounts(packages=False),
             *package_masks(empty),
-            CHILD,
-            CONFINE,
-            Mount(source=str(artifact.parent), target="/job"),
+            *side.harness.mounts,
+            *side.harness.system,
+            Mount(source=str(side.payload.parent), target="/job"),
         ),
-        env=thread_environment(slot.threads),
+        env=(*thread_environment(slot.threads), *side.harness.env),
         fds=(fd,),
         uid=uid,
         cpus=slot.cpus,
+        nodes=side.harness.nodes,
         limits=BoxLimits(
             # The judge counts the box's own time; this only ends a box that the judge has forgotten.
             wall_ns=4 * limits.wall_ns + 600 * SECOND,
@@ -241,14 +256,14 @@ async def _end(boxes: list[RunningBox], patience_s: float) -> list[Ended]:
     return ends
 
 
-def _report(job: Job, done: dict[str, Any], artifacts: Iterable[str], ends: list[Ended]) -> Report:
+def _report(job: Job, done: dict[str, Any], sides: Iterable[str], ends: list[Ended]) -> Report:
     result = decode(RunResult, done["result"])
     tail = readable(ends[0].log, 8 << 10)
     if job.stopped():
         return Report(outcome=Stopped(reason=job.stop_reason), log_tail=tail)
     environment = _environment(done)
     if done["lost"] is not None:
-        outcome: Verdict | Incident = _lost(done["lost"], dict(zip(artifacts, ends, strict=True)))
+        outcome: Verdict | Incident = _lost(done["lost"], dict(zip(sides, ends, strict=True)))
     else:
         outcome = _outcome(done["outcome"])
         limited = limit_verdict(ends[0], "the candidate")

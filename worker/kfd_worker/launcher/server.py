@@ -19,13 +19,16 @@ from zlib import crc32
 from kfd.base.codec import decode, encode
 from kfd.base.digest import Digest
 from kfd.base.work import AdmitSpec, BuildSpec, Incident, IncidentCode, JobSpec, Report
+from kfd_worker.devices import canary, nvidia
 from kfd_worker.devices.cpu import cpu_device
+from kfd_worker.devices.opencl import find_runtime, probe
 from kfd_worker.devices.port import Device
 from kfd_worker.launcher.admissions import Admissions
 from kfd_worker.launcher.buildcache import BuildCache
 from kfd_worker.launcher.builds import Workbench, build
 from kfd_worker.launcher.config import DeviceFact, LauncherConfig, LauncherFacts, ToolchainFact
 from kfd_worker.launcher.frames import read_frame, write_frame
+from kfd_worker.launcher.harnesses import Harness, cuda_harness, host_harness, opencl_harness
 from kfd_worker.launcher.job import Job
 from kfd_worker.launcher.judges import JudgeDied, JudgeProcess
 from kfd_worker.launcher.places import Inputs, MissingInput, MissingPackage, folder_name, package_folders
@@ -34,7 +37,11 @@ from kfd_worker.sandbox.box import BoxError
 from kfd_worker.sandbox.detect import detect
 from kfd_worker.sandbox.runner import Sandbox
 from kfd_worker.toolchains.cpp import Cpp
-from kfd_worker.toolchains.port import Toolchain
+from kfd_worker.toolchains.cuda import Cuda
+from kfd_worker.toolchains.opencl import OpenCL
+from kfd_worker.toolchains.port import NotInstalled, Toolchain
+from kfd_worker.toolchains.sycl import Sycl
+from kfd_worker.toolchains.triton import Triton
 
 __all__ = ["Launcher", "serve"]
 
@@ -44,14 +51,45 @@ _MAX_JOBS = 256
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
-def toolchains() -> tuple[Toolchain, ...]:
-    """Every toolchain this program knows."""
-    return (Cpp(),)
+def toolchains(config: LauncherConfig) -> tuple[Toolchain, ...]:
+    """Every toolchain this program knows; what they keep lies below the launcher's folder."""
+    folder = Path(config.state_dir, "toolchains")
+    return (Cpp(), OpenCL(folder / "opencl"), Sycl(folder / "sycl"), Cuda(), Triton())
 
 
-def devices(config: LauncherConfig) -> tuple[Device, ...]:
-    """Every device this machine has."""
-    return (cpu_device(config.cores),)
+def devices(config: LauncherConfig, problems: list[tuple[str, str]]) -> dict[str, tuple[Device, tuple[Harness, ...]]]:
+    """Every device of this machine with what runs artifacts on it, the processor last. Blocking.
+
+    What is there and does not work is added to ``problems`` with the reason.
+    """
+    found: dict[str, tuple[Device, tuple[Harness, ...]]] = {}
+    try:
+        for device in nvidia.probe():
+            song = canary.sing(device.id)
+            if song.healthy:
+                found[device.id] = (device, (cuda_harness(device),))
+            else:
+                problems.append((f"device {device.name}", song.text))
+    except TimeoutError as error:
+        problems.append(("NVIDIA devices", str(error)))
+    cpu = cpu_device(config.cores)
+    return {
+        **found,
+        cpu.id: (cpu, cpu_harnesses(config, config.threads or len(config.cores or os.sched_getaffinity(0)))),
+    }
+
+
+def cpu_harnesses(config: LauncherConfig, threads: int) -> tuple[Harness, ...]:
+    """What runs artifacts on the processor: libraries always, OpenCL's and SYCL's packages with a runtime for them."""
+    folder = Path(config.state_dir, "toolchains", "opencl")
+    empty = folder / "empty"
+    empty.mkdir(parents=True, exist_ok=True)
+    empty.chmod(0o755)
+    try:
+        runtime = find_runtime(folder)
+        return host_harness(), opencl_harness(runtime, probe(runtime, "cpu"), "cpu", empty, threads)
+    except NotInstalled:
+        return (host_harness(),)
 
 
 class Launcher:
@@ -81,20 +119,17 @@ class Launcher:
         self._folder.mkdir(parents=True, mode=0o711)
         problems: list[tuple[str, str]] = []
         passed = await self._test_toolchains(problems)
-        found = {device.id: device for device in devices(self._config)}
+        found = await asyncio.to_thread(devices, self._config, problems)
         offered = []
         try:
             package_folders()
         except MissingPackage as error:
             problems.append(("judge", str(error)))
             found = {}
-        for name in self._config.run_slots:
-            device = found.get(name)
-            if device is None:
-                problems.append((f"device {name}", "there is no such device on this machine"))
-                continue
-            offered.append(DeviceFact(id=device.id, name=device.name, facts=device.facts))
-            self._slots[name] = self._run_slot(name)
+        for name, (device, harnesses) in list(found.items())[: self._config.run_slots]:
+            targets = tuple(dict.fromkeys(target for one in harnesses for target in one.targets))
+            offered.append(DeviceFact(id=device.id, name=device.name, facts=device.facts, targets=targets))
+            self._slots[name] = self._run_slot(name, harnesses)
             self._warming.append(asyncio.create_task(self._warm(self._slots[name].judge)))
         return LauncherFacts(
             toolchains=tuple(passed), devices=tuple(offered), sandbox=self._sandbox.facts, problems=tuple(problems)
@@ -102,12 +137,17 @@ class Launcher:
 
     async def _test_toolchains(self, problems: list[tuple[str, str]]) -> list[ToolchainFact]:
         passed = []
-        for toolchain in toolchains():
-            try:
-                tested = await asyncio.to_thread(toolchain.self_test)
-            except (OSError, ValueError) as error:
-                problems.append((f"toolchain {toolchain.name}", str(error)))
+        known = toolchains(self._config)
+        tests = await asyncio.gather(*(asyncio.to_thread(one.self_test) for one in known), return_exceptions=True)
+        for toolchain, tested in zip(known, tests, strict=True):
+            if isinstance(tested, NotInstalled):
+                # Nobody needs every toolchain: what is not there is not offered, which says enough.
                 continue
+            if isinstance(tested, OSError | ValueError):
+                problems.append((f"toolchain {toolchain.name}", str(tested)))
+                continue
+            if isinstance(tested, BaseException):
+                raise tested
             self._toolchains[toolchain.name] = toolchain
             self._fingerprints[toolchain.name] = tested.fingerprint
             passed.append(
@@ -120,10 +160,10 @@ class Launcher:
             )
         return passed
 
-    def _run_slot(self, name: str) -> RunSlot:
+    def _run_slot(self, name: str, harnesses: tuple[Harness, ...]) -> RunSlot:
         cpus = self._config.cores
         threads = self._config.threads or len(cpus or os.sched_getaffinity(0))
-        judge = JudgeProcess(self._sandbox, name, self._uid(f"{name}/judge"), threads, cpus)
+        judge = JudgeProcess(self._sandbox, name, self._uid(f"{name}/judge"), threads, cpus, harnesses[0])
         return RunSlot(
             judge=judge,
             admissions=Admissions(Path(self._config.state_dir, "admissions")),
@@ -134,6 +174,7 @@ class Launcher:
             ),
             threads=threads,
             cpus=cpus,
+            harnesses=harnesses,
         )
 
     async def _warm(self, judge: JudgeProcess) -> None:

@@ -82,6 +82,9 @@ class Box:
     """Host user of the box when the launcher is root; otherwise the launcher's own."""
     cpus: tuple[int, ...] = ()
     """Cores the box may use; empty: those of the launcher."""
+    nodes: tuple[str, ...] = ()
+    """Device files that the box may use, beside the harmless ones. A driver reserves address space beyond measure, so
+    that such a box is held by its control group or the watch alone."""
     limits: BoxLimits = BoxLimits()
 
 

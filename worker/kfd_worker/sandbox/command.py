@@ -172,11 +172,12 @@ def _inner(box: Box, backend: Backend, tools: Tools) -> list[str]:
         f"--nofile={limits.open_files}",
         f"--nproc={limits.processes}",
         f"--fsize={limits.file_bytes}",
+    ]
+    if not box.nodes:
         # Above the box's own bound, which the control group or the runner's watch holds: this one only
         # stops a single process from outrunning the watch.
-        f"--data={limits.memory_bytes + limits.memory_bytes // 4 + (256 << 20)}",
-        "--",
-    ]
+        chain.append(f"--data={limits.memory_bytes + limits.memory_bytes // 4 + (256 << 20)}")
+    chain.append("--")
     return [*chain, "/bin/sh", "-c", _START, "kfd-start", *box.argv]
 
 
@@ -199,7 +200,7 @@ def _bwrap(box: Box, tools: Tools, system: tuple[tuple[str, str, str], ...], inf
         argv += ["--symlink" if kind == "link" else "--ro-bind", source, target]
     if tools.proc:
         argv += ["--proc", "/proc"]
-    for device in _DEVICES:
+    for device in (*_DEVICES, *box.nodes):
         argv += ["--dev-bind", device, device]
     if box.scratch_bytes:
         argv += ["--perms", "1777", "--size", str(box.scratch_bytes), "--tmpfs", SCRATCH]
@@ -236,7 +237,7 @@ def _unshare(box: Box, tools: Tools, system: tuple[tuple[str, str, str], ...]) -
             argv += ["link", source, target, "-"]
     if tools.proc:
         argv += ["proc", "-", "/proc", "-"]
-    for device in _DEVICES:
+    for device in (*_DEVICES, *box.nodes):
         argv += ["device", device, device, "-"]
     if box.scratch_bytes:
         argv += ["tmpfs", "-", SCRATCH, f"mode=1777,size={box.scratch_bytes},nosuid,nodev"]

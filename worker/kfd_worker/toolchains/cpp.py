@@ -11,11 +11,17 @@ from pathlib import Path
 
 from kfd.base.digest import digest_of_json
 from kfd.base.work import BuildSpec, Diagnostic, Verdict, VerdictCode
+from kfd.tasks.launchplan import LaunchPlan
+from kfd.tasks.signature import c_signature
+from kfd.tasks.spec import TaskSpec
 from kfd.tasks.targets import TOOLCHAINS
+from kfd_worker.devices.cpu import cpu_flags, host_runtime
 from kfd_worker.sandbox.box import Ended
 from kfd_worker.sandbox.output import readable
+from kfd_worker.toolchains import package
+from kfd_worker.toolchains.elf import ElfError, exported_symbols
 from kfd_worker.toolchains.gcc_messages import parse_messages
-from kfd_worker.toolchains.port import SOURCE, BuildRequest, Refused, SelfTest
+from kfd_worker.toolchains.port import SOURCE, BuildRequest, Refused, SelfTest, Unusable
 
 __all__ = ["BASE_FLAGS", "Cpp"]
 
@@ -118,7 +124,7 @@ class Cpp:
     def _text(self, *arguments: str) -> str:
         return self._ask([self._compiler, *arguments]).stdout.decode("utf-8", "replace").strip()
 
-    def request(self, spec: BuildSpec) -> BuildRequest:
+    def request(self, spec: BuildSpec, task: TaskSpec, plan: LaunchPlan | None) -> BuildRequest:
         """Compile to an object, link it without the user's flags, hand the library out."""
         allowed = TOOLCHAINS["cpp"].flag
         for flag in spec.flags:
@@ -169,6 +175,26 @@ class Cpp:
             return Verdict(code=VerdictCode.COMPILE_ERROR, text=f"{where}{first.text}")
         return Verdict(code=VerdictCode.COMPILE_ERROR, text=f"the compiler {ended.describe()}")
 
-    def facts(self, spec: BuildSpec, artifact: Path) -> tuple[tuple[str, str], ...]:
+    def artifact(self, spec: BuildSpec, task: TaskSpec, plan: LaunchPlan | None, ended: Ended) -> bytes:
+        """The library, once it is seen to offer the entry function."""
+        try:
+            symbols = exported_symbols(ended.stdout)
+        except ElfError as error:
+            raise Unusable(f"the compiler's output is no library: {error}") from error
+        if task.entry not in symbols:
+            raise Unusable(f"the kernel does not define {task.entry}; it must define: {c_signature(task)}")
+        abi = {
+            "kind": "host-so",
+            "toolchain": spec.toolchain,
+            "target": spec.target,
+            "runtime": host_runtime(),
+            "device": "",
+            # -march=native: it runs where these instructions are.
+            "features": " ".join(sorted(cpu_flags())),
+        }
+        made = {"abi": abi, "plan": {}, "tunables": {}, "entries": {"entry": task.entry}, "options": []}
+        return package.write(made, ended.stdout)
+
+    def facts(self, spec: BuildSpec, ended: Ended) -> tuple[tuple[str, str], ...]:
         """Size and compiler."""
-        return (("artifact_bytes", str(artifact.stat().st_size)), ("compiler", Path(self._compiler).name))
+        return (("artifact_bytes", str(len(ended.stdout))), ("compiler", Path(self._compiler).name))

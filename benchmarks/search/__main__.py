@@ -1,0 +1,49 @@
+"""``python -m benchmarks.search [--seeds N] [--only FAMILY] [--openevolve PYTHON] [--shinka PYTHON]``.
+
+Prints one figure a line. All contestants meet on the same instances (seeds from 10 000) with the same simulated model.
+The figure is evaluations to 90 % of the optimum's speed, as a ratio of medians with a paired bootstrap interval.
+``without_MECHANISM`` is the cost of switching off a mechanism that is on by default, ``with_MECHANISM`` of switching on
+one that is off; above 1 means that it gets slower. Peers run in their own virtual environments; without the path of an
+interpreter that has them, their figures are left out and standard error says so.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import sys
+import time
+from pathlib import Path
+
+from benchmarks.figures import report
+from benchmarks.search.landscape import FAMILIES
+from benchmarks.search.peers.client import PEERS
+from benchmarks.search.tournament import FIRST_SEED, family_figures
+
+PROCESSES = 2
+
+
+def main() -> int:
+    """Print the figures."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", type=int, default=400, help="paired instances, at least 2")
+    parser.add_argument("--only", choices=FAMILIES, help="one family")
+    for name in PEERS:
+        parser.add_argument(f"--{name}", type=Path, help=f"interpreter of an environment that has {name}")
+    options = parser.parse_args()
+    seeds = range(FIRST_SEED, FIRST_SEED + max(2, options.seeds))
+    peers = {name: path for name in PEERS if (path := getattr(options, name)) is not None}
+    for name in PEERS.keys() - peers.keys():
+        sys.stderr.write(f"no figure against {name}: give --{name} PYTHON\n")
+    codes = [0]
+    began = time.monotonic()
+    with multiprocessing.get_context("spawn").Pool(PROCESSES) as pool:
+        for family in FAMILIES:
+            if options.only in (None, family):
+                codes.append(report(family_figures(pool, family, seeds, peers)))
+                sys.stderr.write(f"{family}: {time.monotonic() - began:.0f} s\n")
+    return max(codes)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Other systems' own selection behind one small protocol; each adapter runs in that system's environment."""

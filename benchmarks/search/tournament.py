@@ -1,0 +1,89 @@
+"""Who meets whom, on which seeds, and the figures that come of it."""
+
+from __future__ import annotations
+
+import functools
+import multiprocessing.pool
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median
+
+from benchmarks.figures import Figure
+from benchmarks.search.contestants import PLAIN
+from benchmarks.search.figures import ratio_of_medians
+from benchmarks.search.landscape import FAMILIES
+from benchmarks.search.ours import MECHANISMS, ours, switched, whole
+from benchmarks.search.peers.client import PeerProcess, peer_run
+from benchmarks.search.world import BUDGET, Result, World
+
+__all__ = ["FIRST_SEED", "family_figures"]
+
+FIRST_SEED = 10_000
+"""Reporting instances; those below 1000 are for tuning."""
+
+PEER_SEEDS = 12
+BARS = {"uniform": {"rugged": 0.7, "measured": 0.7}, "best_of_n": dict.fromkeys(FAMILIES, 0.5)}
+
+
+def run(contestant: str, family: str, seed: int) -> Result:
+    """One run by name: ``ours``, a plain contestant, or a mechanism switched over."""
+    world = World(family, seed)
+    if contestant in PLAIN:
+        return PLAIN[contestant](world)
+    return ours(world, whole() if contestant == "ours" else switched(contestant))
+
+
+def runs(pool: multiprocessing.pool.Pool, contestant: str, family: str, seeds: Sequence[int]) -> list[Result]:
+    """All seeds of one contestant."""
+    return pool.map(functools.partial(run, contestant, family), seeds, chunksize=10)
+
+
+def peer_runs(name: str, python: Path, family: str, seeds: Sequence[int]) -> list[Result]:
+    """All seeds of a peer, one process for all."""
+    peer = PeerProcess(name, python)
+    try:
+        return [peer_run(peer, World(family, seed)) for seed in seeds]
+    finally:
+        peer.close()
+
+
+def figure(name: str, family: str, one: list[Result], other: list[Result], bar: float | None, note: str = "") -> Figure:
+    """A comparison in evaluations; ``one`` is the numerator."""
+    pairs = min(len(one), len(other))
+    one, other = one[:pairs], other[:pairs]
+    ratio = ratio_of_medians([run.evaluations for run in one], [run.evaluations for run in other])
+    money = median(run.money for run in one) / median(run.money for run in other)
+    medians = f"{median(run.evaluations for run in one):.0f} against {median(run.evaluations for run in other):.0f}"
+    arrived = f"{sum(run.arrived for run in one) / pairs:.0%} and {sum(run.arrived for run in other) / pairs:.0%}"
+    text = f"{medians} evaluations, {arrived} arrived within {BUDGET[family]}; money x{money:.2f}"
+    return Figure(
+        figure=f"search.{family}.{name}",
+        value=round(ratio.value, 4),
+        unit="x",
+        bar=bar,
+        at_least=False,
+        n=ratio.n,
+        low=round(ratio.low, 4),
+        high=round(ratio.high, 4),
+        note=f"{text}; {note}" if note else text,
+    )
+
+
+def family_figures(
+    pool: multiprocessing.pool.Pool, family: str, seeds: Sequence[int], peers: dict[str, Path]
+) -> list[Figure]:
+    """All figures of one family."""
+    others = {
+        name: pool.apply_async(peer_runs, (name, python, family, seeds[:PEER_SEEDS])) for name, python in peers.items()
+    }
+    mine = runs(pool, "ours", family, seeds)
+    found = []
+    for name in PLAIN:
+        theirs = runs(pool, name, family, seeds)
+        found.append(figure(f"vs_{name}", family, mine, theirs, BARS.get(name, {}).get(family)))
+    for name, waiting in others.items():
+        found.append(figure(f"vs_{name}", family, mine, waiting.get(), 1.0))
+    for name, is_on in MECHANISMS.items():
+        other = runs(pool, name, family, seeds)
+        found.append(figure(f"{'without' if is_on else 'with'}_{name}", family, other, mine, None))
+    return found

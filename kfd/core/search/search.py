@@ -1,0 +1,323 @@
+"""The search as one pure facade: ``ask`` for the next child, ``tell`` what became of it.
+
+``ask`` looks only at what it is given and at what was told, and its randomness is the dice of the campaign: asking
+twice gives the same answer. ``restore`` replays stored outcomes, so a restarted daemon and a replay decide alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from kfd.base.ids import CandidateId
+from kfd.core.dice import Dice
+from kfd.core.search.archive import Cell, Elite
+from kfd.core.search.bandit import Arm, Bandit
+from kfd.core.search.gradient import GradientField
+from kfd.core.search.hints import Hint, hints_at
+from kfd.core.search.operators import Operator, Standing, due, open_shares
+from kfd.core.search.plateau import Progress, Reaction, reaction, stop_reason
+from kfd.core.search.prompt_archive import PromptArchive, Variant
+from kfd.core.search.proposals import NOTHING, Outcome, Proposal, SearchPolicy, View
+from kfd.core.search.strategies import Islands, ParentWeights, Strategy, choose_strategy, strategy_weights
+from kfd.core.search.transitions import Transition, change_of
+
+__all__ = ["Search"]
+
+_WIDENED = ParentWeights(uniform=1.0, fitness=0.0, curiosity=0.0)
+_REPAIRED = 0.05
+"""Gain that a repair which became an elite counts for (its parent, a failure, is no measure)."""
+_SWITCHED = {Operator.PATCH: 0.25, Operator.CROSSOVER: 2.0}
+
+
+class Search:
+    """One campaign's search."""
+
+    def __init__(self, policy: SearchPolicy, dice: Dice, first_prompt: Variant) -> None:
+        self._policy = policy
+        self._dice = dice
+        self._gradient = GradientField(policy.gradient)
+        self._islands = Islands(policy.parents)
+        self._bandit = Bandit(policy.bandit) if policy.bandit is not None else None
+        self._prompts = PromptArchive(policy.prompts, (first_prompt,))
+        self._progress = Progress()
+        self._evaluations = 0
+        self._children: dict[str, int] = {}
+        self._templated: set[str] = set()
+        self._tuned_cells: set[Cell] = set()
+        self._simplified: set[str] = set()
+        self._last_template = self._last_simplify = -1
+        self._restarted_at = -1
+
+    @classmethod
+    def restore(
+        cls,
+        policy: SearchPolicy,
+        dice: Dice,
+        first_prompt: Variant,
+        rows: Iterable[Outcome | Variant | str],
+        initial: Elite | None = None,
+    ) -> Search:
+        """The search after the stored rows, in the order of their storing.
+
+        A row is an outcome, an accepted prompt variant, or the digest of a sweep's winner. ``initial``: the task's own
+        kernel as it was measured.
+        """
+        search = cls(policy, dice, first_prompt)
+        if initial is not None:
+            search.begin(initial)
+        for row in rows:
+            match row:
+                case Outcome():
+                    search.tell(row)
+                case Variant():
+                    search.prompt_evolved(row)
+                case str():
+                    search.swept(row)
+        return search
+
+    # ---- learning ---------------------------------------------------------------------------------------------------
+
+    def begin(self, elite: Elite) -> None:
+        """The initial kernel was measured: it seeds every island and is where progress starts."""
+        for island in range(self._policy.parents.islands):
+            self._islands.add(elite, island)
+        self._progress = self._progress.after(elite.fitness, self._evaluations, self._policy.plateau)
+
+    def tell(self, outcome: Outcome) -> None:
+        """Learn what became of a proposal, whatever it was."""
+        self._evaluations += 1
+        delta = outcome.fitness - outcome.parent_fitness
+        child = outcome.elite
+        self._gradient.add(
+            Transition(
+                ordinal=outcome.ordinal,
+                parent=outcome.parent_cell,
+                child=child.cell if child is not None else None,
+                delta=delta,
+                change=change_of(correct=child is not None, kept=outcome.kept, delta=delta),
+                operator=outcome.operator.value,
+                hints=outcome.hints,
+            )
+        )
+        gain = max(0.0, delta) if outcome.operator is not Operator.REPAIR else _REPAIRED * outcome.kept
+        if self._bandit is not None:
+            arm = Arm(model=outcome.model, operator=outcome.operator.value, prompt=outcome.prompt)
+            self._bandit.pulled(arm, gain=gain, price=outcome.price)
+        self._prompts.judged(outcome.prompt, gain)
+        if outcome.parent is not None:
+            self._children[outcome.parent] = self._children.get(outcome.parent, 0) + 1
+        if child is not None:
+            self._islands.add(child, outcome.island)
+            if outcome.best:
+                self._progress = self._progress.after(child.fitness, self._evaluations, self._policy.plateau)
+        self._islands.evaluated()
+        self._note_due(outcome)
+        self._react()
+
+    def _note_due(self, outcome: Outcome) -> None:
+        if outcome.operator is Operator.TEMPLATE:
+            self._last_template = self._evaluations
+            self._templated.add(outcome.parent_source)
+            self._tuned_cells.add(outcome.parent_cell)
+            if outcome.elite is not None:
+                self._templated.add(outcome.elite.source)
+        elif outcome.operator is Operator.SIMPLIFY:
+            self._last_simplify = self._evaluations
+            self._simplified.add(outcome.parent_source)
+
+    def _react(self) -> None:
+        """A restart of the weakest island happens once for each time that the reaction comes into force."""
+        policy = self._policy.plateau
+        if reaction(self._progress, self._evaluations, policy) is not Reaction.RESTART:
+            return
+        block = (self._evaluations - self._progress.at) // policy.patience
+        key = self._progress.at + block * policy.patience
+        best = self._best_of_islands()
+        if best is not None and key != self._restarted_at:
+            self._restarted_at = key
+            self._islands.restart_worst(best)
+
+    def _best_of_islands(self) -> Elite | None:
+        every = [elite for island in range(self._policy.parents.islands) for elite in self._islands.on(island)]
+        return max(every, key=lambda elite: (elite.fitness, -elite.ordinal), default=None)
+
+    def swept(self, source: str) -> None:
+        """A sweep's winner was baked into a kernel: it needs no template of its own."""
+        self._templated.add(source)
+
+    # ---- prompts ----------------------------------------------------------------------------------------------------
+
+    def prompt_due(self, ordinal: int) -> tuple[Variant, ...]:
+        """Variants that the meta-prompter should be asked to change now; empty when it is not time.
+
+        To be asked once after each ``tell``: it changes nothing, so that a restart cannot lose or double an update.
+        """
+        out_of_turn = self.reaction() is Reaction.META and self._policy.prompts.period > 0
+        if not self._prompts.is_due() and not (out_of_turn and self._evaluations % 5 == 0):
+            return ()
+        return self._prompts.parents(self._dice, ordinal)
+
+    def prompt_evolved(self, variant: Variant) -> bool:
+        """A mutation was accepted; whether it is new."""
+        return self._prompts.add(variant)
+
+    @property
+    def prompts(self) -> tuple[Variant, ...]:
+        """Prompt variants with their credits."""
+        return self._prompts.variants
+
+    # ---- deciding ---------------------------------------------------------------------------------------------------
+
+    def reaction(self) -> Reaction | None:
+        """The plateau reaction in force."""
+        return reaction(self._progress, self._evaluations, self._policy.plateau)
+
+    def stop_reason(self, roofline: float | None = None) -> str | None:
+        """Why to stop now, or None. ``roofline``: share of the attainable speed that the best reaches."""
+        return stop_reason(self._progress, self._evaluations, self._policy.plateau, roofline)
+
+    def ask(self, view: View, ordinal: int) -> Proposal | None:
+        """What candidate ``ordinal`` shall be; None when nothing is left to ask."""
+        repair = self._repair(view, ordinal)
+        if repair is not None:
+            return repair
+        if not view.elites:
+            if (NOTHING, Operator.REWRITE.value) in view.closed:
+                return None
+            arm = self._arm({Operator.REWRITE: 1.0}, ordinal)
+            return self._proposal(Operator.REWRITE, None, arm, ordinal, strategy="")
+        best = max(view.elites, key=lambda elite: (elite.fitness, -elite.ordinal))
+        untuned = self._untuned(view, best)
+        wanted = due(self._policy.operators, self._standing(view, best, untuned))
+        parent = untuned if wanted is Operator.TEMPLATE and untuned is not None else best
+        if wanted is not None and (parent.source, wanted.value) not in view.closed:
+            return self._proposal(wanted, parent, self._arm({wanted: 1.0}, ordinal), ordinal, strategy="due")
+        return self._drawn(view, ordinal)
+
+    def _repair(self, view: View, ordinal: int) -> Proposal | None:
+        for failure in view.broken:
+            if failure.depth >= self._policy.operators.repair_depth:
+                continue
+            if (failure.source, Operator.REPAIR.value) in view.closed:
+                continue
+            arm = self._arm({Operator.REPAIR: 1.0}, ordinal)
+            return Proposal(
+                operator=Operator.REPAIR,
+                parent=failure.candidate,
+                parent_source=failure.source,
+                parent_cell=failure.cell or (0, 0, 0),
+                parent_fitness=failure.fitness,
+                generation=failure.generation + 1,
+                repair_depth=failure.depth + 1,
+                inspirations=(),
+                hints=(),
+                model=arm.model,
+                prompt=arm.prompt,
+                strategy="due",
+                island=self._islands.turn(ordinal),
+                reaction=self._reaction_name(),
+            )
+        return None
+
+    def _untuned(self, view: View, best: Elite) -> Elite | None:
+        """Who should be tuned: the fittest near the best that was not, cells that never were first."""
+        least = best.fitness - self._policy.operators.template_margin
+        near = [e for e in view.elites if e.fitness >= least and e.source not in self._templated]
+        return max(near, key=lambda e: (e.cell not in self._tuned_cells, e.fitness, -e.ordinal), default=None)
+
+    def _standing(self, view: View, best: Elite, untuned: Elite | None) -> Standing:
+        return Standing(
+            repairable=False,
+            best=best.source,
+            untuned=untuned is not None,
+            best_length_ratio=view.best_length_ratio,
+            evaluations=self._evaluations,
+            last_template=self._last_template,
+            last_simplify=self._last_simplify,
+            simplified=self._simplified,
+        )
+
+    def _drawn(self, view: View, ordinal: int) -> Proposal | None:
+        now = self.reaction()
+        shares = open_shares(self._policy.operators, len(view.elites), _SWITCHED if now is Reaction.SWITCH else None)
+        askable = [e for e in view.elites if any((e.source, op.value) not in view.closed for op in shares)]
+        if not askable:
+            return None
+        parent, strategy = self._parent(askable, ordinal, now)
+        usable = {op: share for op, share in shares.items() if (parent.source, op.value) not in view.closed}
+        arm = self._arm(usable, ordinal)
+        return self._proposal(Operator(arm.operator), parent, arm, ordinal, strategy=strategy, among=view.elites)
+
+    def _parent(self, askable: list[Elite], ordinal: int, now: Reaction | None) -> tuple[Elite, str]:
+        weights = self._policy.parents
+        strategy = choose_strategy(_WIDENED if now is Reaction.WIDEN else weights, self._dice, ordinal)
+        pool = askable
+        if strategy is Strategy.ISLAND:
+            live = {elite.source for elite in askable}
+            pool = [e for e in self._islands.on(self._islands.turn(ordinal)) if e.source in live] or askable
+        strengths: dict[Cell, float] = {}
+        if strategy is Strategy.CURIOSITY:
+            strengths = self._gradient.strengths({elite.cell: elite.fitness for elite in askable}, ordinal)
+        shares = strategy_weights(strategy, pool, weights, strengths, self._children)
+        return self._dice.pick(pool, shares, "parent", ordinal), strategy.value
+
+    def _arm(self, shares: dict[Operator, float], ordinal: int) -> Arm:
+        """Prompt by its archive's credit, then model and operator by the bandit (credited for all three) or share."""
+        prompt = self._prompts.choose(self._dice, ordinal).id
+        models = self._policy.models
+        if self._bandit is None:
+            operator = self._dice.pick(list(shares), list(shares.values()), "operator", ordinal)
+            model = self._dice.pick([n for n, _ in models], [share for _, share in models], "model", ordinal)
+            return Arm(model=model, operator=operator.value, prompt=prompt)
+        pairs = [
+            (Arm(model=name, operator=operator.value, prompt=prompt), share * weight)
+            for operator, share in shares.items()
+            for name, weight in models
+        ]
+        return self._bandit.choose([arm for arm, _ in pairs], [share for _, share in pairs], self._dice, ordinal)
+
+    def _proposal(
+        self,
+        operator: Operator,
+        parent: Elite | None,
+        arm: Arm,
+        ordinal: int,
+        *,
+        strategy: str,
+        among: Sequence[Elite] = (),
+    ) -> Proposal:
+        hints: tuple[Hint, ...] = ()
+        if parent is not None and operator in (Operator.REWRITE, Operator.PATCH) and self._policy.hints.limit:
+            held = {elite.cell: elite.fitness for elite in among}
+            hints = hints_at(parent.cell, self._gradient.at(parent.cell, held, ordinal), self._policy.hints)
+        shown = self._inspirations(parent, among, ordinal) if parent is not None else ()
+        return Proposal(
+            operator=operator,
+            parent=parent.candidate if parent is not None else None,
+            parent_source=parent.source if parent is not None else NOTHING,
+            parent_cell=parent.cell if parent is not None else (0, 0, 0),
+            parent_fitness=parent.fitness if parent is not None else 0.0,
+            generation=parent.generation + 1 if parent is not None else 1,
+            repair_depth=0,
+            inspirations=shown,
+            hints=hints,
+            model=arm.model,
+            prompt=arm.prompt,
+            strategy=strategy,
+            island=self._islands.turn(ordinal),
+            reaction=self._reaction_name(),
+        )
+
+    def _inspirations(self, parent: Elite, among: Sequence[Elite], ordinal: int) -> tuple[CandidateId, ...]:
+        """The best other elite first, then others drawn from other cells."""
+        others = [elite for elite in among if elite.candidate != parent.candidate]
+        if not others or self._policy.inspirations <= 0:
+            return ()
+        best = max(others, key=lambda elite: (elite.fitness, -elite.ordinal))
+        rest = [elite for elite in others if elite is not best]
+        rest.sort(key=lambda elite: self._dice.roll(f"inspiration:{elite.cell}", ordinal))
+        return tuple(elite.candidate for elite in [best, *rest[: self._policy.inspirations - 1]])
+
+    def _reaction_name(self) -> str:
+        now = self.reaction()
+        return now.value if now is not None else ""

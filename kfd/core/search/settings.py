@@ -1,0 +1,120 @@
+"""The search's policy from a configuration: plain nested mappings, checked key by key.
+
+``{"parents": {"curiosity": 0.5}, "bandit": {}, "models": {"large": 3, "small": 1}}``. A section that is not given keeps
+its defaults; ``bandit: {}`` switches the bandit on with its defaults and ``bandit: null`` off. Every error names the
+key's full path and what may stand there.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import fields, replace
+from typing import Any, TypeVar
+
+from kfd.core.search.bandit import BanditPolicy
+from kfd.core.search.prompt_archive import Region
+from kfd.core.search.proposals import SearchPolicy
+
+__all__ = ["SettingsError", "policy_of"]
+
+MAX_MODELS = 32
+
+P = TypeVar("P")
+
+
+class SettingsError(ValueError):
+    """A key or value that cannot be used."""
+
+
+def policy_of(given: Mapping[str, object], defaults: SearchPolicy | None = None) -> SearchPolicy:
+    """The policy that a ``search`` section asks for. Raises SettingsError."""
+    base = defaults if defaults is not None else SearchPolicy()
+    known = [one.name for one in fields(SearchPolicy)]
+    made: dict[str, Any] = {}
+    for key, value in given.items():
+        _check_known(key, known, "search")
+        path = f"search.{key}"
+        if key == "models":
+            made[key] = _models(value)
+        elif key == "inspirations":
+            made[key] = _whole_number(path, value)
+        elif key == "bandit":
+            made[key] = None if value is None else _section(path, value, base.bandit or BanditPolicy())
+        else:
+            made[key] = _section(path, value, getattr(base, key))
+    return _built("search", lambda: replace(base, **made))
+
+
+def _check_known(key: object, known: list[str], where: str) -> None:
+    if key in known:
+        return
+    near = difflib.get_close_matches(str(key)[:80], known, n=1, cutoff=0.4)
+    hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}."
+    raise SettingsError(f"unknown key {where}.{str(key)[:80]}; {hint}")
+
+
+def _section(path: str, given: object, default: P) -> P:
+    """A frozen dataclass with some of its fields changed."""
+    if not isinstance(given, Mapping):
+        raise SettingsError(f"{path} is a section of keys and values, not {_shown(given)}")
+    found = {one.name: one for one in fields(default)}  # type: ignore[arg-type]  # only policies come here
+    made: dict[str, Any] = {}
+    for key, value in given.items():
+        _check_known(key, list(found), path)
+        made[key] = _value(f"{path}.{key}", value, getattr(default, key))
+    return _built(path, lambda: replace(default, **made))  # type: ignore[type-var]  # only policies come here
+
+
+def _value(path: str, value: object, default: object) -> object:
+    """A value of the default's kind."""
+    if isinstance(default, bool):
+        if not isinstance(value, bool):
+            raise SettingsError(f"{path} is true or false, not {_shown(value)}")
+        return value
+    if isinstance(default, int):
+        return _whole_number(path, value)
+    if isinstance(default, float):
+        return _number(path, value)
+    return _regions(path, value)
+
+
+def _whole_number(path: str, value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or abs(value) > 1_000_000_000:
+        raise SettingsError(f"{path} is a whole number, not {_shown(value)}")
+    return value
+
+
+def _number(path: str, value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise SettingsError(f"{path} is a number, not {_shown(value)}")
+    return float(value)
+
+
+def _regions(path: str, value: object) -> frozenset[Region]:
+    """``prompts.pinned``: a list of regions."""
+    names = [region.value for region in Region]
+    if not isinstance(value, list | tuple) or not all(item in names for item in value):
+        raise SettingsError(f"{path} is a list of {', '.join(names)}, not {_shown(value)}")
+    return frozenset(Region(item) for item in value)
+
+
+def _models(value: object) -> tuple[tuple[str, float], ...]:
+    if not isinstance(value, Mapping) or not 1 <= len(value) <= MAX_MODELS:
+        raise SettingsError(f"search.models maps 1 to {MAX_MODELS} model names to shares, not {_shown(value)}")
+    return tuple((str(name), _number(f"search.models.{str(name)[:80]}", share)) for name, share in value.items())
+
+
+def _built(path: str, make: Callable[[], P]) -> P:
+    """What ``make`` makes; a policy's own complaint gets its path."""
+    try:
+        return make()
+    except SettingsError:
+        raise
+    except ValueError as error:
+        raise SettingsError(f"{path}: {error}") from None
+
+
+def _shown(value: object) -> str:
+    return repr(value)[:80]

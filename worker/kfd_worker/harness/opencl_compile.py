@@ -1,0 +1,192 @@
+"""Builds a device-form kernel with an OpenCL driver and checks it against its launch plan. Runs in the build box.
+
+Started as ``python -I -S opencl_compile.py ORDER`` with ``opencl_api.py`` beside it; ORDER is JSON::
+
+    {"loader": path, "device": "cpu", "source": path or "spirv": path, "options": text,
+     "launches": [{"kernel": name in the program, "shown": name, "line": n, "arguments": [[kind, what], ...]}, ...],
+     "give": "binary" or "source"}
+
+Messages go to standard error, in clang's form, with the source called 1 (``1:LINE:COLUMN: error: ...``). Standard
+output is one line of JSON with facts and then the payload: the driver's binary, or the source or SPIR-V as it came.
+With the order ``{"loader", "device", "test": true}`` a small kernel is built and really run; standard output is facts.
+The exit code is 0, 1 for a source that is wrong, or 3 when there is no device to build for.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import sys
+from typing import Any
+
+try:
+    from kfd_worker.harness import opencl_api
+except ImportError:  # in the box the files lie beside each other and nothing is installed
+    sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+    import opencl_api  # type: ignore[import-not-found,no-redef]
+
+__all__ = ["BAD_SOURCE", "NO_DEVICE", "disagreement"]
+
+BAD_SOURCE, NO_DEVICE = 1, 3
+
+_WIDTHS = {
+    "float32": ("float",),
+    "float64": ("double",),
+    "int32": ("int", "uint", "int32_t", "uint32_t"),
+    "int64": ("long", "ulong", "int64_t", "uint64_t", "size_t", "ptrdiff_t", "intptr_t"),
+    "uint8": ("uchar", "char", "uint8_t"),
+    "bool": ("uchar", "char", "bool", "uint8_t"),
+}
+_TEST = b"kernel void test(global const int *x, global int *y, long n)\n" \
+        b"{ size_t i = get_global_id(0); if (i < n) y[i] = 3 * x[i]; }\n"  # fmt: skip
+
+
+def disagreement(kind: str, what: str, space: str, declared: str) -> bool:
+    """Whether a launch's argument cannot be what a kernel declares.
+
+    ``kind`` and ``what`` are the launch's (``pointer`` and an element dtype, ``local``, ``value`` and a dtype);
+    ``space`` and ``declared`` the kernel's address space and C type (``private`` and ``long``).
+    """
+    if kind == "pointer":
+        return space not in ("global", "constant")
+    if kind == "local":
+        return space != "local"
+    if space != "private" or "*" in declared:
+        return True
+    # A type of the kernel's own is left to the driver, which compares sizes.
+    known = {name for names in _WIDTHS.values() for name in names}
+    return declared in known and declared not in _WIDTHS.get(what, ())
+
+
+def _complain(line: int, text: str) -> None:
+    sys.stderr.write(f"1:{max(line, 1)}:1: error: {text}\n")
+
+
+def _check(cl: opencl_api.OpenCL, program: int, launches: list[dict[str, Any]]) -> bool:
+    """Compare every launch with the kernel it names; complain about each difference."""
+    names = cl.kernel_names(program)
+    good = True
+    for launch in launches:
+        shown, line = launch["shown"], launch["line"]
+        if launch["kernel"] not in names:
+            known = ", ".join(names[:16]) or "none"
+            _complain(line, f"the launch plan starts `{shown}`, which is no kernel here; there are: {known}")
+            good = False
+            continue
+        kernel = cl.kernel(program, launch["kernel"])
+        given, count = launch["arguments"], cl.argument_count(kernel)
+        if len(given) != count:
+            _complain(line, f"the launch gives `{shown}` {len(given)} arguments; the kernel takes {count}")
+            good = False
+            continue
+        for index, (kind, what) in enumerate(given):
+            told = cl.argument(kernel, index)
+            if told is not None and disagreement(kind, what, told[0], told[1]):
+                declared = " ".join(told)
+                text = (
+                    f"argument {index + 1} of `{shown}` is `{declared}`; the launch gives a {kind} ({what or 'bytes'})"
+                )
+                _complain(line, text)
+                good = False
+    return good
+
+
+def _facts(cl: opencl_api.OpenCL, device: opencl_api.Device, program: int) -> dict[str, str]:
+    """What the driver tells about each kernel: local and private memory, spills, the widest group."""
+    asked = (
+        ("local_bytes", opencl_api.GROUP_LOCAL_BYTES),
+        ("private_bytes", opencl_api.GROUP_PRIVATE_BYTES),
+        ("spill_bytes", opencl_api.GROUP_SPILL_BYTES),
+        ("group_size", opencl_api.GROUP_SIZE),
+    )
+    facts: dict[str, str] = {}
+    for name in cl.kernel_names(program)[:16]:
+        kernel = cl.kernel(program, name)
+        for what, key in asked:
+            number = cl.group(kernel, device, key)
+            if number is not None and number >> 63 == 0:
+                facts[f"{name}.{what}"] = str(number)
+    return facts
+
+
+def _device_facts(device: opencl_api.Device) -> dict[str, str]:
+    return {
+        "platform": device.platform,
+        "platform_version": device.platform_version,
+        "device": device.name,
+        "device_version": device.version,
+        "driver": device.driver,
+        "compute_units": str(device.compute_units),
+        "il": device.il,
+        "svm": str(device.svm),
+    }
+
+
+def _test(cl: opencl_api.OpenCL, device: opencl_api.Device) -> int:
+    """Build and run a kernel; facts on standard output when its answer is right."""
+    context = cl.context(device)
+    queue = cl.queue(context, device)
+    program = cl.from_source(context, _TEST)
+    built, log = cl.build(program, device, "")
+    if not built:
+        sys.stderr.write(log)
+        return BAD_SOURCE
+    # Through the binary, because that is how run boxes get it.
+    program = cl.from_binary(context, device, cl.binary(program))
+    cl.build(program, device, "")
+    kernel = cl.kernel(program, "test")
+    values, results = (ctypes.c_int32 * 64)(*range(64)), (ctypes.c_int32 * 64)()
+    size = ctypes.sizeof(values)
+    buffers = [cl.buffer(context, size), cl.buffer(context, size)]
+    cl.write(queue, buffers[0], ctypes.addressof(values), size)
+    cl.set_buffer(kernel, 0, buffers[0])
+    cl.set_buffer(kernel, 1, buffers[1])
+    cl.set_value(kernel, 2, ctypes.c_int64(64))
+    extents = ctypes.c_size_t * 3
+    cl.launch(queue, kernel, extents(64, 1, 1), extents(8, 1, 1))
+    cl.read(queue, buffers[1], ctypes.addressof(results), size)
+    cl.finish(queue)
+    if list(results) != [3 * value for value in values]:
+        sys.stderr.write("the device computes wrong numbers\n")
+        return BAD_SOURCE
+    sys.stdout.write(json.dumps(_device_facts(device)))
+    return 0
+
+
+def _build(cl: opencl_api.OpenCL, device: opencl_api.Device, order: dict[str, Any]) -> int:
+    context = cl.context(device)
+    with open(order.get("spirv") or order["source"], "rb") as file:
+        given = file.read()
+    program = cl.from_il(context, given) if "spirv" in order else cl.from_source(context, given)
+    built, log = cl.build(program, device, order["options"])
+    sys.stderr.write(log + "\n")
+    if not built or not _check(cl, program, order["launches"]):
+        return BAD_SOURCE
+    payload = cl.binary(program) if order["give"] == "binary" else given
+    facts = {"kernels": " ".join(cl.kernel_names(program)[:64]), **_facts(cl, device, program)}
+    sys.stdout.buffer.write(json.dumps(facts).encode() + b"\n" + payload)
+    return 0
+
+
+def main() -> int:
+    """Follow the order; returns the exit code."""
+    order = json.loads(sys.argv[1])
+    try:
+        cl = opencl_api.OpenCL(order["loader"])
+        devices = cl.devices(order["device"])
+    except (OSError, opencl_api.OpenCLError) as error:
+        sys.stderr.write(f"no OpenCL: {error}\n")
+        return NO_DEVICE
+    if not devices:
+        sys.stderr.write(f"no OpenCL device of kind {order['device']}\n")
+        return NO_DEVICE
+    try:
+        return _test(cl, devices[0]) if order.get("test") else _build(cl, devices[0], order)
+    except opencl_api.OpenCLError as error:
+        _complain(1, str(error))
+        return BAD_SOURCE
+
+
+if __name__ == "__main__":
+    sys.exit(main())

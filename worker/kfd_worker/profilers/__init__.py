@@ -1,0 +1,1 @@
+"""Profiles as evidence: what a tool measured, one named bottleneck, a short text for the prompt."""
