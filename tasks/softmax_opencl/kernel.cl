@@ -19,12 +19,12 @@ kernel void solve(global const float *x, global float *y, long cols)
     for (long j = 1; j < cols; ++j) {
         if (in[j] > largest) largest = in[j];
     }
-    float sum = 0.0f;
+    double sum = 0.0;
     for (long j = 0; j < cols; ++j) {
         sum += exp(in[j] - largest);
     }
     for (long j = 0; j < cols; ++j) {
-        out[j] = exp(in[j] - largest) / sum;
+        out[j] = exp(in[j] - largest) / (float)sum;
     }
 }
 // [EVOLVE_END]

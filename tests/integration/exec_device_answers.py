@@ -123,7 +123,7 @@ def softmax_tree(language: Language) -> list[Reply]:
         ),
         patch(
             "The results can be written one element further, where the cache line begins.",
-            [(initial, initial.replace("out[j] =", "out[j + 8192] ="))],
+            [(initial, initial.replace("out[j] =", "out[j + 1024] ="))],
             "runtime_error",
             rewrite(
                 language,
@@ -136,7 +136,7 @@ def softmax_tree(language: Language) -> list[Reply]:
         ),
         patch(
             "The loop reads well as it is; I only make the intent clearer.",
-            [("    float sum = 0.0f;\n", "    float sum = 0.0f;  // of the exponentials\n")],
+            [("    double sum = 0.0;\n", "    double sum = 0.0;  // of the exponentials\n")],
             "refused",
         ),
     ]
@@ -215,7 +215,7 @@ def matmul_tree(language: Language) -> list[Reply]:
         ),
         patch(
             "A tile of one more row saves the check at the edge.",
-            [("        c[i * n + j] = sum;\n", "        c[i * n + j + 65536] = sum;\n")],
+            [("        c[i * n + j] = sum;\n", "        c[i * n + j + 1024] = sum;\n")],
             "runtime_error",
             rewrite(
                 language,

@@ -71,7 +71,7 @@ class softmax:  # noqa: N801 - a family of blocks
     @staticmethod
     def initial_exp(language: Language) -> str:
         """The statement of the initial kernel that writes the result."""
-        return f"        out[j] = {language.exp}(in[j] - largest) / sum;\n"
+        return f"        out[j] = {language.exp}(in[j] - largest) / (float)sum;\n"
 
     @staticmethod
     def fused(language: Language, top: str, *, maximum: bool = True) -> str:
@@ -84,9 +84,9 @@ class softmax:  # noqa: N801 - a family of blocks
         return (
             "// [LAUNCH] launch solve grid(rows) block(1) args(x, y, cols)\n"
             + language.kernel("solve", "in float *x, out float *y, INT cols")
-            + f"    const {integer} at = g0 * cols;\n{start}    float sum = 0.0f;\n"
+            + f"    const {integer} at = g0 * cols;\n{start}    double sum = 0.0;\n"
             f"    for ({integer} j = 0; j < cols; ++j) {{\n        y[at + j] = {exp}(x[at + j] - {top});\n"
-            "        sum += y[at + j];\n    }\n    const float inverse = 1.0f / sum;\n"
+            "        sum += y[at + j];\n    }\n    const float inverse = 1.0f / (float)sum;\n"
             f"    for ({integer} j = 0; j < cols; ++j) {{\n        y[at + j] *= inverse;\n    }}\n}}\n"
         )
 

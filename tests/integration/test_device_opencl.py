@@ -173,7 +173,7 @@ async def test_a_kernel_that_leaves_its_arrays_ends_its_own_process_only(
     client: LauncherClient, tmp_path: Path
 ) -> None:
     spec = load(pack(TASKS / "softmax_opencl")).spec
-    text = spec.kernel.text.replace("out[j] = exp(in[j] - largest) / sum;", "out[j - 1] = 1.0f;")
+    text = spec.kernel.text.replace("out[j] = exp(in[j] - largest) / (float)sum;", "out[j - 1] = 1.0f;")
     data = await package_of(client, tmp_path, "softmax_opencl", text)
     buffers = Buffers(spec, [{"x": torch.zeros(1, 1)}], {"x": (1, 1), "y": (1, 1)})
     rig = ChildRig(tmp_path, data)
@@ -238,9 +238,9 @@ WRONG = [
     ("softmax_opencl", "launch solve grid", "launch other grid", "`other`, which is no kernel here; there are: solve"),
     ("softmax_opencl", "grid(rows)", "grid(row)", "Did you mean rows?"),
     ("softmax_opencl", "grid(rows)", "grid(rows - 1)", "is 0. It must lie between 1 and"),
-    ("softmax_opencl", "float sum = 0.0f;", "float sum = nothing;", "use of undeclared identifier 'nothing'"),
+    ("softmax_opencl", "double sum = 0.0;", "double sum = nothing;", "use of undeclared identifier 'nothing'"),
     ("softmax_sycl", "args(x, y, cols)", "args(x, y)", "the launch gives `solve` 2 arguments; the kernel takes 3"),
-    ("softmax_sycl", "float sum = 0.0f;", "float sum = nothing;", "use of undeclared identifier 'nothing'"),
+    ("softmax_sycl", "double sum = 0.0;", "double sum = nothing;", "use of undeclared identifier 'nothing'"),
     ("softmax_sycl", "KERNEL(1) void solve", "void solve", "0 device images"),
 ]
 

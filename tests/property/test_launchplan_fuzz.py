@@ -59,7 +59,8 @@ def check(text: str, toolchain: str, sizes: dict[str, int]) -> None:
             assert kind in ("arg", "scratch", "local", "scalar")
             assert kind != "arg" or rest[0] in range(len(PARAMETERS))
             assert kind != "scratch" or rest[0] in range(len(bound.scratch))
-    header = {"plan": encode(plan), "tunables": {}, "entries": {"one": "payload_one"}}
+    abi = {"kind": "opencl-binary"}
+    header = {"abi": abi, "plan": encode(plan), "tunables": {}, "entries": {"one": "payload_one"}}
     assert plan_order(header, sizes, MEMORY)["scratch"] == list(bound.scratch)
 
 

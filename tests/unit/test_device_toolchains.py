@@ -262,6 +262,7 @@ def test_a_box_sees_one_driver_and_none_of_the_python_packages_below_it(tmp_path
     }
     assert dict(runtime.environment(3)) == {
         "OCL_ICD_VENDORS": f"{tmp_path}/vendors/",
+        "HWLOC_HIDE_ERRORS": "2",
         "LD_LIBRARY_PATH": str(libraries),
         "CL_CONFIG_CPU_TBB_NUM_WORKERS": "3",
         "POCL_MAX_PTHREAD_COUNT": "3",

@@ -52,6 +52,9 @@ class Fake:
     def quiet(self) -> None:
         return
 
+    def grant(self, span_ns: int) -> None:
+        assert span_ns > 0
+
     def excess(self) -> str:
         return ""
 

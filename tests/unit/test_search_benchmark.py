@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import itertools
 import math
 import sys
@@ -10,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks import sweep as sweep_benchmark
+from benchmarks.search import measure_space
 from benchmarks.search.contestants import PLAIN, Grid
 from benchmarks.search.figures import ratio_of_medians
 from benchmarks.search.landscape import FAMILIES, Genome, cells, landscape, tables
@@ -17,6 +20,7 @@ from benchmarks.search.model import FOLLOW, Question, SimulatedModel, SimulatedP
 from benchmarks.search.ours import MECHANISMS, ours, switched, whole
 from benchmarks.search.peers import client
 from benchmarks.search.world import BUDGET, SHARE, World
+from kfd.core.search.sweep import Point, Space
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -172,3 +176,38 @@ def test_an_adapter_that_dies_is_reported_with_its_own_words(tmp_path: Path, mon
             peer.say(do="start", seed=1)
     finally:
         peer.close()
+
+
+@pytest.mark.parametrize("kernel", measure_space.SPACES, ids=lambda kernel: str(kernel.name))
+def test_a_table_holds_the_allowed_points_that_its_template_declares(kernel: measure_space.KernelSpace) -> None:
+    space = measure_space.declared(kernel.path.read_text())
+    (table,) = [table for table in tables() if table["kernel"] == kernel.name]
+    every = itertools.product(*(range(len(values)) for values in space.values))
+    assert {tuple(point["index"]) for point in table["points"]} == {point for point in every if space.allows(point)}
+    assert table["parameters"] == dict(zip(space.names, map(list, space.values), strict=True))
+    assert all(point["ns"] > 0 for point in table["points"])
+
+
+def test_two_points_of_a_template_are_built_and_agree(tmp_path: Path) -> None:
+    (kernel,) = [one for one in measure_space.SPACES if one.name == "stencil"]
+    space = measure_space.declared(kernel.path.read_text())
+    inputs = [measure_space.floats(count, seed) for seed, count in enumerate(kernel.floats[:2])]
+    outputs = []
+    for point in ((0, 0, 0, 0, 0), (2, 3, 1, 1, 1)):
+        path = measure_space.build(kernel, space.chosen(point), tmp_path)
+        assert path is not None
+        out = (ctypes.c_float * kernel.floats[2])()
+        ctypes.CDLL(str(path)).run(*inputs, out)
+        outputs.append(list(out))
+    assert any(outputs[0])
+    assert measure_space.same(*outputs)
+    outputs[1][1000] += 1.0
+    assert not measure_space.same(*outputs)
+
+
+def test_the_sweep_benchmark_counts_points_until_the_bar_is_met() -> None:
+    times: dict[Point, int] = {(a, b): 1000 - 10 * a - 10 * b for a in range(4) for b in range(4)}
+    space = Space(names=("A", "B"), values=((1, 2, 4, 8),) * 2)
+    assert 1 <= sweep_benchmark.ours(space, times, 1) <= len(times)
+    assert 1 <= sweep_benchmark.at_random(times, 1) <= len(times)
+    assert sweep_benchmark.at_random({(0, 0): 5}, 1) == 1

@@ -212,6 +212,15 @@ def test_gradients_become_hints_and_can_be_switched_off() -> None:
         assert {hint.direction for hint in asked(search, View(elites=ELITES[2:]), 7).hints} == expected
 
 
+def test_a_repair_teaches_no_direction() -> None:
+    search = Search(replace(PLAIN, hints=HintPolicy(limit=3, threshold=0.0)), DICE, FIRST)
+    for n in range(1, 8):
+        proposal = asked(search, View(elites=ELITES[2:], broken=(failed(),)), n)
+        assert proposal.operator is Operator.REPAIR
+        search.tell(outcome(proposal, n, elite(n + 10, (2, 1, 0), 1.3)))
+    assert asked(search, View(elites=(elite(0),)), 9).hints == ()
+
+
 def test_a_plateau_widens_the_choice_of_parents_and_says_so() -> None:
     policy = replace(
         PLAIN, parents=ParentWeights(uniform=0.0, fitness=1.0, curiosity=0.0), plateau=PlateauPolicy(patience=5)

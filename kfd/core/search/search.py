@@ -88,17 +88,19 @@ class Search:
         self._evaluations += 1
         delta = outcome.fitness - outcome.parent_fitness
         child = outcome.elite
-        self._gradient.add(
-            Transition(
-                ordinal=outcome.ordinal,
-                parent=outcome.parent_cell,
-                child=child.cell if child is not None else None,
-                delta=delta,
-                change=change_of(correct=child is not None, kept=outcome.kept, delta=delta),
-                operator=outcome.operator.value,
-                hints=outcome.hints,
+        # A mended kernel's parent was a failure, whose cell nobody measured: it teaches no direction.
+        if outcome.operator is not Operator.REPAIR:
+            self._gradient.add(
+                Transition(
+                    ordinal=outcome.ordinal,
+                    parent=outcome.parent_cell,
+                    child=child.cell if child is not None else None,
+                    delta=delta,
+                    change=change_of(correct=child is not None, kept=outcome.kept, delta=delta),
+                    operator=outcome.operator.value,
+                    hints=outcome.hints,
+                )
             )
-        )
         gain = max(0.0, delta) if outcome.operator is not Operator.REPAIR else _REPAIRED * outcome.kept
         if self._bandit is not None:
             arm = Arm(model=outcome.model, operator=outcome.operator.value, prompt=outcome.prompt)

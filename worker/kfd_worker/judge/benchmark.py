@@ -251,6 +251,8 @@ def benchmark(
     bench = _Bench(task, secret, candidate, baselines, bytes_per_s, draws)
     seed = draw_seed(secret, "bootstrap")
     began = time.monotonic_ns()
+    for side in (candidate, *baselines):
+        side.grant(plan.max_ns)
     try:
         bench.open(checked, pool_bytes, plan.max_ns)
         bench.warm_up()

@@ -11,7 +11,7 @@ __all__ = ["LENGTH", "MAX_MESSAGE", "receive", "send"]
 
 LENGTH = struct.Struct("<I")
 MAX_MESSAGE = 16 << 20
-_MAX_FDS = 4
+_MAX_FDS = 8
 
 
 def send(channel: socket.socket, message: dict[str, Any], fds: tuple[int, ...] = ()) -> None:

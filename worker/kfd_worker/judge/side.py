@@ -114,6 +114,10 @@ class Side:
             raise CandidateFault(VerdictCode.INCORRECT, f"the launch plan: {error}") from error
         self._order({"do": "map", "map": number, "sets": sets, **more}, child.MAPPED, fds)
 
+    def grant(self, span_ns: Span) -> None:
+        """More time for the box's orders: how long a measurement goes on is the plan's choice, not the candidate's."""
+        self._budget_ns += span_ns
+
     def place(self, core: int) -> None:
         """Let the box continue on a core, from which its threads may go where they like. Raises what ``call`` does."""
         self.call(0, [], core=core)

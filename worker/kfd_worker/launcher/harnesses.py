@@ -32,6 +32,8 @@ __all__ = ["Harness", "Unfit", "cuda_harness", "fitting", "host_harness", "openc
 
 
 _FIRST_OWN = 90
+_DRIVER = (("LD_LIBRARY_PATH", "/usr/local/nvidia/lib64"),)
+"""Where containers are given the driver's libraries; elsewhere the system's linker knows them."""
 
 
 class Unfit(Exception):
@@ -116,7 +118,7 @@ def cuda_harness(device: Device) -> Harness:
         program=f"{MAIN_FOLDER}/cuda_child.py",
         mounts=program_mounts(child, cuda_child, cuda_driver, cuda_memory, cuda_shield),
         system=(Mount(source="/sys", target="/sys"),),
-        env=(("CUDA_VISIBLE_DEVICES", device.id), ("CUDA_CACHE_DISABLE", "1")),
+        env=(*_DRIVER, ("CUDA_VISIBLE_DEVICES", device.id), ("CUDA_CACHE_DISABLE", "1")),
         device=architecture,
         nodes=nvidia_nodes(device.id),
     )

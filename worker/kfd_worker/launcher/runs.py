@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import functools
 import socket
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -30,6 +31,7 @@ from kfd.base.work import (
     VerdictCode,
 )
 from kfd_worker.launcher.admissions import Admissions
+from kfd_worker.launcher.gpu_watch import watched
 from kfd_worker.launcher.harnesses import Harness, Unfit, fitting
 from kfd_worker.launcher.job import Job, limit_verdict
 from kfd_worker.launcher.judges import JudgeDied, JudgeProcess
@@ -66,6 +68,8 @@ class RunSlot:
     cpus: tuple[int, ...]
     harnesses: tuple[Harness, ...]
     """What runs artifacts on the slot's device."""
+    gpu: str = ""
+    """UUID of an NVIDIA device; empty for the processor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +99,8 @@ async def run(job: Job, spec: RunSpec, limits: Limits, sandbox: Sandbox, slot: R
             return Report(outcome=Stopped(reason=job.stop_reason))
         try:
             await slot.judge.start()
-            return await _judged(job, spec, limits, sandbox, slot, task, sides)
+            work = functools.partial(_judged, job, spec, limits, sandbox, slot, task, sides)
+            return await (watched(slot.gpu, work) if slot.gpu else work())
         except (JudgeDied, BoxError) as error:
             return await _without_judge(job, slot, error)
 

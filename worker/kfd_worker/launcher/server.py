@@ -137,7 +137,8 @@ class Launcher:
 
     async def _test_toolchains(self, problems: list[tuple[str, str]]) -> list[ToolchainFact]:
         passed = []
-        known = toolchains(self._config)
+        # A machine that only runs needs no compiler, and is not asked for one.
+        known = toolchains(self._config) if self._config.build_lanes else ()
         tests = await asyncio.gather(*(asyncio.to_thread(one.self_test) for one in known), return_exceptions=True)
         for toolchain, tested in zip(known, tests, strict=True):
             if isinstance(tested, NotInstalled):
@@ -175,6 +176,7 @@ class Launcher:
             threads=threads,
             cpus=cpus,
             harnesses=harnesses,
+            gpu=name if harnesses[0].nodes else "",
         )
 
     async def _warm(self, judge: JudgeProcess) -> None:
