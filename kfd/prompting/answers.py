@@ -11,11 +11,11 @@ import re
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from kfd.prompting import edits, lexing
+from kfd.prompting import edits, language
 from kfd.prompting.features import normal_form
 from kfd.prompting.fences import Fenced, fenced
 from kfd.prompting.rejection import Rejected, RejectReason
-from kfd.tasks.markers import C_FAMILY, MARKER, find, markers_in
+from kfd.tasks.markers import MARKER, find, markers_in
 from kfd.tasks.report import Problems
 from kfd.tasks.spec import KernelFile
 
@@ -123,9 +123,10 @@ def _chosen(found: list[Fenced], kernel: KernelFile, entry: str) -> str | Reject
     texts = list(dict.fromkeys(block.text for block in found))
     if len(texts) == 1:
         return texts[0]
-    inside = lexing.defines("".join(kernel.contents()), entry) or kernel.is_empty
-    if inside or any(lexing.defines(text, entry) for text in texts):
-        texts = [text for text in texts if lexing.defines(text, entry)]
+    defines = language.of_path(kernel.path).defines
+    inside = defines("".join(kernel.contents()), entry) or kernel.is_empty
+    if inside or any(defines(text, entry) for text in texts):
+        texts = [text for text in texts if defines(text, entry)]
     if not texts:
         return Rejected(RejectReason.MISSING_ENTRY, f"none of the code blocks defines {entry}")
     current = _normal("".join(kernel.contents())), _normal(kernel.text)
@@ -228,14 +229,14 @@ def _patched(text: str, kernel: KernelFile) -> tuple[str, ...] | Rejected:
 
 def _drafted(contents: tuple[str, ...], kernel: KernelFile, entry: str) -> Drafted | Rejected:
     """The child, after the checks that every answer must pass."""
-    c_family = PurePosixPath(kernel.path).suffix.lower() in C_FAMILY
+    reads = language.of_path(kernel.path)
     for content in contents:
         if markers_in(content):
             return Rejected(RejectReason.MARKERS, "the new code holds a marker; leave markers out")
         sign = _EDIT_SIGN.search(content)
         if sign is not None:
             return Rejected(RejectReason.AMBIGUOUS, f"the new code holds a line of an edit or diff: {sign[0][:40]!r}")
-        inside = lexing.open_end(content) if c_family else ""
+        inside = reads.open_end(content)
         if inside:
             return Rejected(
                 RejectReason.OUTSIDE_BLOCK, f"the new code ends inside {inside}: it would change what follows"
@@ -249,8 +250,8 @@ def _drafted(contents: tuple[str, ...], kernel: KernelFile, entry: str) -> Draft
             for content in contents
         )
     )
-    if not lexing.defines(child.text, entry):
+    if not reads.defines(child.text, entry):
         return Rejected(RejectReason.MISSING_ENTRY, f"the new file does not define {entry}")
-    if normal_form(child.text) == normal_form(kernel.text):
+    if normal_form(child.text, reads) == normal_form(kernel.text, reads):
         return Rejected(RejectReason.NO_OP, "the answer changes nothing but comments and spacing")
     return Drafted(child)

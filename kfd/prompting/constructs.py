@@ -76,6 +76,8 @@ class Constructs:
     fused_loops: int = 0
     reciprocals: int = 0
     recursive: bool = False
+    code: str = ""
+    """What can run, as text: comments, literals and what is dead are blank."""
 
     def names(self) -> Iterator[str]:
         """Calls, types and qualified names."""
@@ -172,6 +174,7 @@ class _Reader:
         for node in self._live("assign"):
             self._read_assignment(node)
         found.reciprocals = sum(map(self._is_reciprocal, self._live("binary")))
+        found.code = self._dead.blank(lexing.blanked(self._source)).decode("utf-8", "replace")
         found.recursive = any(self._calls_itself(node, calls) for node in self._live("function")[:MAX_FUNCTIONS])
         return found
 

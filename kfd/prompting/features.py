@@ -12,28 +12,50 @@ import re
 from functools import lru_cache
 
 from kfd.base.digest import Digest, digest_of
-from kfd.prompting import lexing
+from kfd.prompting import devices, pylexing
 from kfd.prompting.constructs import Constructs, constructs
+from kfd.prompting.language import PYTHON, C, Language, of_toolchain
+from kfd.tasks import tunables
+from kfd.tasks.targets import TOOLCHAINS
 
 __all__ = ["behaviour", "normal_form"]
 
 
 @lru_cache(maxsize=128)  # a parent is asked about many times, a child when it is parsed and when it is screened
-def normal_form(text: str) -> Digest:
-    """Digest of the token stream without comments and spacing: equal for sources that compile alike.
+def normal_form(text: str, language: Language = C) -> Digest:
+    """Digest of the token stream without comments and spacing: equal for sources that compile and start alike.
 
-    Line ends count where they mean something: at the end of a preprocessor directive.
+    Line ends count where they mean something: at the end of a preprocessor directive and of a line of Python. The
+    comments that mean something count too: tunables and the launch plan (``kfd.tasks.tunables``).
     """
-    return digest_of("\0".join(lexing.stream(text)).encode("utf-8", "surrogatepass"))
+    pieces = [*language.stream(text), *_statements(text, "TUNE"), *_statements(text, "LAUNCH")]
+    return digest_of("\0".join(pieces).encode("utf-8", "surrogatepass"))
+
+
+def _statements(text: str, word: str) -> list[str]:
+    """The statements of one kind as they are read, without spacing."""
+    made: list[str] = []
+    try:
+        for _, rest in tunables.directives(text, word):
+            # The statements' own ``//`` is a division, as in Python.
+            made.append(f"[{word}] {' '.join(pylexing.stream(rest))}")
+    except tunables.PlanError as error:
+        made += [f"[{word}] {problem.text}" for problem in error.problems]
+    return made
 
 
 def behaviour(text: str, toolchain: str) -> tuple[int, int, int]:
     """Levels 0 to 3 of memory, algorithm and parallelism (paper notes, section 1).
 
-    ``toolchain`` names the language; those known so far (``cpp``, ``sim``) are read as C++. Raises nothing:
-    a text that does not parse is described by the parts that do.
+    ``toolchain`` names the language and what its constructs are. Raises nothing: a text that does not parse is
+    described by the parts that do, one of an unknown toolchain is read as C++.
     """
+    if of_toolchain(toolchain) is PYTHON:
+        return devices.triton(text)
     found = constructs(text)
+    known = TOOLCHAINS.get(toolchain)
+    if known is not None and known.device_form:
+        return devices.memory(found), devices.algorithm(found, _algorithm(found)), devices.parallelism(found)
     return _memory(found), _algorithm(found), _parallelism(found)
 
 

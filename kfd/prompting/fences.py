@@ -8,7 +8,9 @@ from dataclasses import dataclass
 __all__ = ["Fenced", "fenced"]
 
 _FENCE = re.compile(r"^([ \t]{0,64}(?:>[ \t]{0,4}){0,3})(`{3,}|~{3,})[ \t]*([^\n]*)$")
-_LANGUAGES = frozenset(("c", "cc", "cpp", "c++", "cxx", "cuda", "cu", "hip", "sycl", "opencl", "cl", "h", "hpp"))
+_LANGUAGES = frozenset(
+    ("c", "cc", "cpp", "c++", "cxx", "cuda", "cu", "hip", "sycl", "opencl", "cl", "h", "hpp", "py", "python", "triton")
+)
 
 
 @dataclass(frozen=True, slots=True)

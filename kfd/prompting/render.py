@@ -10,8 +10,10 @@ from jinja2 import FileSystemLoader, StrictUndefined, Template
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from kfd.prompting import quoting
+from kfd.tasks.launchplan import in_device_form
 from kfd.tasks.signature import C_TYPES, c_signature
 from kfd.tasks.spec import KernelFile, Parameter, Role, TaskSpec
+from kfd.tasks.tunables import PlanError
 
 __all__ = ["MAX_PROMPT_CHARACTERS", "OPERATORS", "Exemplar", "Prompt", "PromptRequest", "prompt"]
 
@@ -19,6 +21,22 @@ OPERATORS = ("rewrite", "patch", "repair")
 
 MAX_PROMPT_CHARACTERS = 200_000
 """Longest user prompt. Beyond it inspirations go first, the last one first, then the best, then hints."""
+
+_FENCES = {"opencl": "c", "cuda": "cuda", "triton": "python"}
+"""Tags of code blocks; C++ for every other toolchain."""
+
+_OPENCL_C = {
+    "int32_t": "int",
+    "int64_t": "long",
+    "uint8_t": "uchar",
+    "uint16_t": "ushort",
+    "bool": "uchar",
+}
+_KINDS: dict[str, dict[str, str]] = {
+    "opencl": {dtype: _OPENCL_C.get(kind, kind) for dtype, kind in C_TYPES.items()},
+    "triton": {dtype: dtype for dtype in C_TYPES},
+}
+"""What the elements of an array are called in device code; C's names elsewhere."""
 
 _KERNEL_CAP = 600_000
 _TEXT_CAP = 2000
@@ -69,7 +87,8 @@ def prompt(request: PromptRequest) -> Prompt:
         raise ValueError(f"no prompt for operator {request.operator!r}; there are {', '.join(OPERATORS)}")
     if request.parent is None and request.operator != "rewrite":
         raise ValueError(f"{request.operator} needs a parent")
-    system = _template("system.j2").render(toolchain=request.spec.toolchain).strip() + "\n"
+    spec = request.spec
+    system = _template("system.j2").render(toolchain=spec.toolchain, device_form=_in_device_form(spec)).strip() + "\n"
     request = _without_repetition(request)
     user = _user(request)
     while len(user) > MAX_PROMPT_CHARACTERS:
@@ -101,32 +120,39 @@ def _without_repetition(request: PromptRequest) -> PromptRequest:
 def _user(request: PromptRequest) -> str:
     spec = request.spec
     kernel = request.parent.kernel if request.parent is not None else spec.kernel
+    device_form = _in_device_form(spec)
+    target = next((value for key, value in request.device if key == "target"), spec.targets[0])
+    tag = _FENCES.get(spec.toolchain, "cpp")
     text = _template("user.j2").render(
         name=quoting.one_line(spec.name, 64),
         description=quoting.one_line(spec.description, 4000),
-        signature=c_signature(spec),
-        arguments=[_argument(parameter) for parameter in spec.parameters],
+        toolchain=spec.toolchain,
+        device_form=device_form,
+        entry=spec.entry,
+        signature=_choice(spec) if device_form else c_signature(spec),
+        arguments=[_argument(parameter, spec.toolchain, device_form) for parameter in spec.parameters],
         cases=[_case(case.name, case.sizes, case.timed) for case in spec.cases],
         tolerance=spec.tolerance,
         baseline=spec.baseline,
         initial_exists=not spec.kernel.is_empty,
         target_speedup=f"{spec.target_speedup:g}",
-        target=spec.targets[0],
+        target=target,
+        target_fact=_target_fact(target),
         flags=" ".join(spec.flags),
         reference=quoting.fence(spec.reference_text, _PROSE_CAP, "python", trusted=True),
         instructions=quoting.clean(spec.instructions, _PROSE_CAP).strip(),
         device=[(quoting.one_line(key, 60), quoting.one_line(value, 200)) for key, value in request.device],
         kernel_path=kernel.path,
-        file=quoting.fence(kernel.text, _KERNEL_CAP, "cpp", trusted=True),
+        file=quoting.fence(kernel.text, _KERNEL_CAP, tag, trusted=True),
         empty=kernel.is_empty,
         block_count=len(kernel.blocks),
-        parent=_shown(request.parent),
-        best=_shown(request.best),
-        inspirations=[_shown(exemplar) for exemplar in request.inspirations],
+        parent=_shown(request.parent, tag),
+        best=_shown(request.best, tag),
+        inspirations=[_shown(exemplar, tag) for exemplar in request.inspirations],
         hints=quoting.lines(request.hints, 12, 600),
         operator=request.operator,
         answer=_template(f"answer_{request.operator}.j2").render(
-            entry=spec.entry, block_count=len(kernel.blocks), empty=kernel.is_empty
+            entry=spec.entry, block_count=len(kernel.blocks), empty=kernel.is_empty, device_form=device_form
         ),
     )
     return text.strip() + "\n"
@@ -147,12 +173,12 @@ class _Shown:
     ok: bool
 
 
-def _shown(exemplar: Exemplar | None) -> _Shown | None:
+def _shown(exemplar: Exemplar | None, tag: str) -> _Shown | None:
     if exemplar is None:
         return None
     return _Shown(
         candidate=quoting.one_line(exemplar.candidate, 64),
-        code=quoting.fence("\n".join(exemplar.kernel.contents()), _KERNEL_CAP, "cpp", trusted=True),
+        code=quoting.fence("\n".join(exemplar.kernel.contents()), _KERNEL_CAP, tag, trusted=True),
         outcome=quoting.one_line(exemplar.outcome, 64),
         text=quoting.fence(exemplar.text, _TEXT_CAP) if exemplar.text.strip() else "",
         diagnostics=quoting.lines(exemplar.diagnostics, 20),
@@ -163,11 +189,57 @@ def _shown(exemplar: Exemplar | None) -> _Shown | None:
     )
 
 
-def _argument(parameter: Parameter) -> str:
+def _in_device_form(spec: TaskSpec) -> bool:
+    try:
+        return in_device_form(spec.toolchain, spec.kernel.text)
+    except PlanError:
+        # A plan that cannot be read is still a plan.
+        return True
+
+
+def _choice(spec: TaskSpec) -> str:
+    """What launches can pass on, as a kernel would declare it."""
+    kinds = _KINDS.get(spec.toolchain, C_TYPES)
+    made = []
+    for one in spec.parameters:
+        kind = kinds["int64" if one.role is Role.SIZE else one.dtype]
+        pointer = one.role in (Role.IN, Role.OUT)
+        if spec.toolchain == "triton":
+            made.append(f"{one.name}: {'pointer to ' if pointer else ''}{kind}")
+        else:
+            space = "global " if pointer and spec.toolchain == "opencl" else ""
+            fixed = "const " if one.role is Role.IN else ""
+            made.append(f"{space}{fixed}{kind} {'*' if pointer else ''}{one.name}")
+    return ", ".join(made)
+
+
+def _target_fact(target: str) -> str:
+    """What a target is, in words; empty for one that needs none."""
+    toolchain, _, device = target.partition(":")
+    if device in _PLACES:
+        return _PLACES[device]
+    if toolchain in ("cuda", "triton"):
+        own = " with the instructions of exactly this chip" if device.endswith("a") else ""
+        number = device.removeprefix("sm_").rstrip("a")
+        return f"an NVIDIA GPU of compute capability {number[:-1]}.{number[-1:]}{own}"
+    return f"an Intel GPU ({device})" if toolchain == "opencl" else ""
+
+
+_PLACES = {
+    "native": "the worker's own processor",
+    "cpu": "a processor: work-items of a group run one after the other in the lanes of vector units, local memory is "
+    "ordinary memory, and groups run on all cores",
+    "gpu": "a GPU",
+    "interpreter": "Triton's interpreter, which checks and is never timed",
+}
+
+
+def _argument(parameter: Parameter, toolchain: str, device_form: bool) -> str:
+    kinds = _KINDS.get(toolchain, C_TYPES) if device_form else C_TYPES
     if parameter.role is Role.SIZE:
-        return f"{parameter.name}: a size, int64_t"
-    kind = C_TYPES[parameter.dtype]
-    note = f" ({parameter.dtype} as its 16 bits)" if kind == "uint16_t" else ""
+        return f"{parameter.name}: a size, {kinds['int64']}"
+    kind = kinds[parameter.dtype]
+    note = f" ({parameter.dtype} as its 16 bits)" if kind in ("uint16_t", "ushort") else ""
     if parameter.role is Role.SCALAR:
         return f"{parameter.name}: a number, {kind}{note}"
     shape = ", ".join(parameter.shape)

@@ -17,7 +17,7 @@ def test_one_agent_that_builds_and_two_without_a_compiler_share_a_campaign(tmp_p
     workers = {one.worker for one in candidates if one.state == "judged"}
     assert workers <= {"builder", "runner0", "runner1"}
     assert {"runner0", "runner1"} & workers, logs
-    outcomes = {count.key: count.count for count in campaign.candidates_by_outcome}
+    outcomes = {count.key: count.value for count in campaign.candidates_by_outcome}
     assert outcomes.get("ok", 0) >= 2, (outcomes, logs)
 
 
@@ -30,5 +30,5 @@ def test_device_form_campaigns_end_with_a_kernel_that_is_right(tmp_path: Path, t
     assert campaign.state == "finished", (campaign.reason, logs)
     assert campaign.best, (campaign.reason, logs)
     assert campaign.final_speeds, (campaign.verify_note, logs)
-    outcomes = {count.key: count.count for count in campaign.candidates_by_outcome}
+    outcomes = {count.key: count.value for count in campaign.candidates_by_outcome}
     assert outcomes.get("ok", 0) >= 2, (outcomes, [(one.id, one.outcome, one.text) for one in candidates], logs)

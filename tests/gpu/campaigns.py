@@ -33,7 +33,7 @@ def main(names: list[str]) -> int:
             "ok": ok,
             "state": campaign.state,
             "reason": campaign.reason,
-            "outcomes": {count.key: count.count for count in campaign.candidates_by_outcome},
+            "outcomes": {count.key: count.value for count in campaign.candidates_by_outcome},
             "final": speeds,
             "noise_floor": campaign.noise_floor,
             "active_s": round(campaign.active_ns / 1e9, 1),

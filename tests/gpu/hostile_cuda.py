@@ -155,7 +155,8 @@ def _faults() -> list[Program]:
         "if (*odd == 3.0) y[0] = 1;"
     )
     return [
-        _softmax("endless_loop", "timeout", f"{_DO} {_FOREVER} {{}}"),
+        # A loop that does nothing may be left out by the compiler, and then is none.
+        _softmax("endless_loop", "timeout", f'{_DO} {_FOREVER} asm volatile("nanosleep.u32 100;");'),
         _softmax(
             "endless_printf", "timeout", f'{_FOREVER} printf("flood %d\\n", threadIdx.x);', before="#include <cstdio>"
         ),

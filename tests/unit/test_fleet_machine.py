@@ -689,7 +689,7 @@ class TestHealth:
     def test_a_verdict_between_them_clears_the_count(self, peer: Peer) -> None:
         up(peer, "w1")
         for n in range(4):
-            self.fail(peer, f"c1-{n}.build", n)
+            self.fail(peer, f"c1-{n}.build", n, IncidentCode.TOOLCHAIN)
             lease = started(peer, "w1", "b0", n, build_job(f"c3-{n}.build"))
             peer.finished("w1", "b0", lease, verdict(VerdictCode.COMPILE_ERROR), n, accepting=False)
         assert peer.started(self.after(peer)).job == "c2-1.build"

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -15,6 +16,7 @@ from kfd.base.digest import digest_of
 from kfd.prompting import quoting, render
 from kfd.prompting.answers import Drafted, parse
 from kfd.prompting.render import Exemplar, PromptRequest, prompt
+from kfd.tasks import launchplan, load, pack
 from kfd.tasks.spec import Block, Case, KernelFile, Parameter, Role, TaskLimits, TaskSpec, Tolerance
 
 BODY = 'extern "C" int solve(const float *x, float *y, int64_t n, float k) { return 0; }\n'
@@ -190,3 +192,125 @@ def test_code_is_quoted_to_the_letter() -> None:
     body = BODY + '// ``` and <<<<<<< and \t tabs "\\x1b"\n'
     made = prompt(PromptRequest(spec=SPEC, operator="rewrite", parent=exemplar(body=body))).user
     assert body in made
+
+
+# ---- the forms ----
+
+TASKS = Path(__file__).resolve().parents[2] / "tasks"
+SHIPPED = sorted(path.name for path in TASKS.iterdir() if (path / "config.yaml").exists())
+IN_FORM = {
+    "opencl": [
+        "OpenCL C 3.0",
+        "global const float *x",
+        "kernel void NAME",
+        "`local(E)`",
+        "rows: a size, long",
+        "```c\n",
+        "// [LAUNCH] launch KERNEL grid(E, E, E) block(E, E, E) args(",
+    ],
+    "sycl": [
+        "SYCL free functions",
+        "const float *x, ",
+        "nd_range_kernel<D>",
+        "`work_group_static`",
+        "rows: a size, int64_t",
+        "```cpp\n",
+        "// [LAUNCH] launch KERNEL grid(E, E, E) block(E, E, E) args(",
+    ],
+    "cuda": [
+        "CUDA C++",
+        "const float *x, ",
+        '`extern "C" __global__ void NAME(...)`',
+        "shared(E) args(",
+        "rows: a size, int64_t",
+        "```cuda\n",
+        "compute capability 9.0",
+    ],
+    "triton": [
+        "Triton functions",
+        "x: pointer to float32",
+        "`@triton.jit` alone",
+        "warps(E) stages(E)",
+        "`NAME=E`",
+        "```python\n",
+        "# [TUNE] NAME in",
+        "compute capability 9.0",
+    ],
+}
+
+
+@pytest.mark.parametrize("operator", ["rewrite", "patch", "repair"])
+@pytest.mark.parametrize("name", SHIPPED)
+def test_every_shipped_task_is_explained_in_its_own_form(name: str, operator: str) -> None:
+    spec = load(pack(TASKS / name)).spec
+    parent = Exemplar(candidate="c1-1", kernel=spec.kernel, outcome="incorrect")
+    made = prompt(PromptRequest(spec=spec, operator=operator, parent=parent, device=(("target", spec.targets[0]),)))
+    whole = f"{made.system}\n{made.user}".replace("float *a", "float *x").replace("a: pointer", "x: pointer")
+    whole = whole.replace("m: a size", "rows: a size")
+    device = spec.toolchain in IN_FORM
+    words = IN_FORM.get(spec.toolchain, ['extern "C" int solve(', "Return 0 on success", "g++"])
+    assert [word for word in words if word not in whole] == []
+    assert ("Return 0 on success" in made.system) != device
+    assert ('extern "C" int' in made.user.partition("## The file to work on")[0]) != device
+    assert ("## The launch plan" in made.user) == ("There is no host code" in made.system) == device
+    assert ("launch it" in made.user.partition("## Your answer")[2]) == device
+    others = {kind: words for kind, words in IN_FORM.items() if kind != spec.toolchain}
+    assert [kind for kind, words in others.items() if words[0] in made.system] == []
+    assert spec.targets[0] in made.user
+    assert spec.kernel.text.rstrip() in made.user
+
+
+@pytest.mark.parametrize(("name", "block"), [("softmax_opencl", "block(1) "), ("softmax_triton", "")])
+def test_the_plan_that_the_prompt_spells_out_is_one_that_is_read(name: str, block: str) -> None:
+    spec = load(pack(TASKS / name)).spec
+    user = prompt(PromptRequest(spec=spec, operator="rewrite")).user
+    grammar = user[user.index("## The launch plan") : user.index("## Reference")]
+    text = "\n".join(re.findall(r"^(?://|#) \[(?:TUNE|LAUNCH)\].*$", grammar, re.M))
+    text = text.replace(
+        "NAME in {INTEGER, ...}; NAME in {INTEGER, ...}; where E <= E and E <= E",
+        "T in {1, 2}; U in {3}; where T <= U and U <= 3",
+    )
+    text = (
+        text.replace("scratch NAME: DTYPE[E, ...]", "scratch s: float32[rows, 2]")
+        .replace(", NAME=E, ...", ", B=T")
+        .replace(", ...", "")
+    )
+    text = (
+        text.replace("KERNEL", spec.entry)
+        .replace("A, A", "x, s")
+        .replace("(E", "(T")
+        .replace("E)", "U)")
+        .replace(", E,", ", T,")
+    )
+    plan = launchplan.parse(text, spec.parameters, spec.toolchain)
+    assert plan.launches[0].grid == ("T", "T", "U")
+    assert [one.name for one in plan.scratch] == ["s"]
+    assert [one.name for one in plan.space.tunables] == ["T", "U"]
+    assert bool(plan.launches[0].block) == bool(block)
+
+
+def test_the_target_that_a_campaign_measures_is_the_one_that_is_named() -> None:
+    spec = load(pack(TASKS / "softmax_opencl")).spec
+    request = PromptRequest(spec=spec, operator="rewrite", device=(("target", "opencl:pvc"),))
+    assert "measured on opencl:pvc (an Intel GPU (pvc))" in prompt(request).user
+
+
+def test_a_cuda_file_without_a_plan_is_host_form() -> None:
+    spec = load(pack(TASKS / "softmax_cuda")).spec
+    text = spec.kernel.text.replace("[LAUNCH]", "[NOTE]")
+    made = prompt(PromptRequest(spec=replace(spec, kernel=replace(spec.kernel, text=text)), operator="rewrite"))
+    assert "an exported C function" in made.system
+    assert "Return 0 on success" in made.system
+    assert "## The launch plan" not in made.user
+
+
+def test_elements_are_named_as_the_language_names_them() -> None:
+    half = Parameter(name="h", role=Role.IN, dtype="float16", shape=("n",))
+    flag = Parameter(name="f", role=Role.IN, dtype="bool", shape=("n",))
+    spec = load(pack(TASKS / "softmax_opencl")).spec
+    opencl = prompt(PromptRequest(spec=replace(spec, parameters=(half, flag, *spec.parameters)), operator="rewrite"))
+    assert "h: array of ushort (float16 as its 16 bits)" in opencl.user
+    assert "global const uchar *f" in opencl.user
+    spec = load(pack(TASKS / "softmax_triton")).spec
+    triton = prompt(PromptRequest(spec=replace(spec, parameters=(half, *spec.parameters)), operator="rewrite"))
+    assert "h: array of float16, shape [n]" in triton.user

@@ -21,9 +21,9 @@ from kfd_worker.executors.local import LocalExecutor
 from kfd_worker.executors.port import Executor
 from kfd_worker.executors.simulated import SimulatedExecutor
 from kfd_worker.files import take_lock
-from kfd_worker.launcher.config import LauncherConfig
+from kfd_worker.launcher.config import LauncherConfig, LauncherFacts
 
-__all__ = ["main"]
+__all__ = ["doctor_lines", "main"]
 
 _REFUSED = 78
 """Exit status that means: starting again makes no sense until somebody mends something (EX_CONFIG)."""
@@ -31,6 +31,9 @@ _TRY_LATER = 75
 """Exit status that means: try again (EX_TEMPFAIL)."""
 _LOCK_SECONDS = 15.0
 """Patience with a past life that is still ending its boxes."""
+
+_ALL_DEVICES = 64
+_WIDEST = 1000
 
 
 @click.group()
@@ -72,6 +75,44 @@ def run(config_file: Path | None, **given: Any) -> None:
         except KfdError as error:
             _refuse(error, _REFUSED)
     sys.exit(code)
+
+
+@main.command()
+@click.option("--state-dir", help="Folder for what self-tests keep; a running agent's is in use.")
+@click.option(
+    "--accept-unsandboxed", is_flag=True, default=None, help="Run candidates without a box. Dangerous: see the docs."
+)
+def doctor(state_dir: str | None, accept_unsandboxed: bool | None) -> None:
+    """Say what this machine can build and run, what fails and what could be installed; 1 when it can do nothing."""
+    # What is found does not depend on a daemon; only ``run`` needs one.
+    given = {"daemon": "unix:doctor", "state_dir": state_dir, "accept_unsandboxed": accept_unsandboxed}
+    try:
+        config = load_config(None, {**given, "build_lanes": 1, "run_slots": _ALL_DEVICES}, os.environ)
+        with take_lock(config.state):
+            facts = asyncio.run(_examine(config))
+    except KfdError as error:
+        _refuse(error, _REFUSED)
+    for line in doctor_lines(facts):
+        click.echo(line)
+    sys.exit(0 if facts.toolchains or facts.devices else 1)
+
+
+async def _examine(config: AgentConfig) -> LauncherFacts:
+    inner = await _start_executor(config)
+    try:
+        return await inner.facts()
+    finally:
+        await inner.close()
+
+
+def doctor_lines(facts: LauncherFacts) -> list[str]:
+    """What a machine offers, for people: one line a fact, what is missing last with what to do about it."""
+    lines = [f"builds   {one.name} ({one.version}): {', '.join(one.targets)}" for one in facts.toolchains]
+    lines += [f"runs     {one.name}: {', '.join(one.targets)}" for one in facts.devices]
+    lines += [f"sandbox  {key}: {value}" for key, value in facts.sandbox]
+    lines += [f"fails    {name}: {reason}" for name, reason in facts.problems]
+    lines += [f"missing  {name}: {mend}" for name, mend in facts.absent]
+    return [" ".join(line.split("\n"))[:_WIDEST] for line in lines]
 
 
 def _refuse(error: KfdError, code: int) -> NoReturn:

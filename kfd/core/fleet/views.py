@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 
-from kfd.base.ids import JobId
+from kfd.base.ids import JobId, WorkerName
 from kfd.base.instant import Instant, Span
 from kfd.base.work import Requirement, SlotKind
 from kfd.core.fleet.leases import Leases
 from kfd.core.fleet.model import FleetPolicy, QueueClass, QueueView, SlotOffer, WorkerSeen
 from kfd.core.fleet.state import Agent, Key, Phase, Slot, served
 
-__all__ = ["queue", "reasons", "workers"]
+__all__ = ["lacking", "queue", "reasons", "workers"]
 
 _REASONS = 20
 """Lines of explanation that one answer holds."""
+_ABSENT = "absent."
+"""What the fact of a host begins with that says what to install for the toolchain named after it."""
+_MEND = 300
 
 
 def workers(agents: Iterable[Agent], policy: FleetPolicy, now: Instant) -> list[WorkerSeen]:
@@ -88,11 +92,24 @@ def queue(leases: Leases, halted: str, now: Instant) -> QueueView:
     )
 
 
-def reasons(agents: Iterable[Agent], requirement: Requirement) -> list[str]:
-    """Why no slot serves a requirement: the first mismatch of each worker, for people."""
+def lacking(host: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """What a worker's host would have to be given, by toolchain, from the facts that it registered with."""
+    return {key.removeprefix(_ABSENT): text[:_MEND] for key, text in host if key.startswith(_ABSENT)}
+
+
+def reasons(
+    agents: Iterable[Agent],
+    requirement: Requirement,
+    absent: Mapping[WorkerName, Mapping[str, str]] = MappingProxyType({}),
+) -> list[str]:
+    """Why no slot serves a requirement: the first mismatch of each worker, for people.
+
+    ``absent`` says by worker what ``lacking`` read from its registration.
+    """
     lines: dict[str, None] = {}
     for agent in agents:
-        lines[f"worker {agent.worker}: {_mismatch(agent, requirement)}"] = None
+        mend = absent.get(agent.worker, {}).get(requirement.toolchain, "")
+        lines[f"worker {agent.worker}: {_mismatch(agent, requirement, mend)}"] = None
         if len(lines) > _REASONS:
             break
     if not lines:
@@ -101,7 +118,7 @@ def reasons(agents: Iterable[Agent], requirement: Requirement) -> list[str]:
     return [*told[:_REASONS], "and more"] if len(told) > _REASONS else told
 
 
-def _mismatch(agent: Agent, requirement: Requirement) -> str:
+def _mismatch(agent: Agent, requirement: Requirement, mend: str) -> str:
     slots = [slot for slot in agent.slots.values() if slot.offer.kind is requirement.kind]
     if agent.session is None or not agent.live:
         return f"is down ({agent.reason})"
@@ -113,7 +130,8 @@ def _mismatch(agent: Agent, requirement: Requirement) -> str:
     if (requirement.toolchain, requirement.target) not in can:
         does = "run" if requirement.kind is SlotKind.RUN else "build"
         serves = ", ".join(target for _, target in can) or "nothing"
-        return f"does not {does} {requirement.target} with {requirement.toolchain} (it can {does} {serves})"
+        told = f"does not {does} {requirement.target} with {requirement.toolchain} (it can {does} {serves})"
+        return f"{told}; {mend}, then restart its agent" if mend else told
     aside = next((slot for slot in slots if slot.health.aside), None)
     if aside is not None:
         return f"slot {aside.name} is set aside ({aside.health.aside})"

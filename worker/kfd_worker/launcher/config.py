@@ -59,6 +59,8 @@ class LauncherFacts:
     sandbox: tuple[tuple[str, str], ...]
     problems: tuple[tuple[str, str], ...] = ()
     """Name and reason of what is not offered: a toolchain that failed its self-test, a device that is not there."""
+    absent: tuple[tuple[str, str], ...] = ()
+    """Toolchains that are not installed here, each with what to install; nobody needs all of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

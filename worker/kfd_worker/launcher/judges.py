@@ -25,6 +25,8 @@ __all__ = ["JudgeDied", "JudgeProcess"]
 _READY_S = 120.0
 _NEVER_NS = 10**9 * SECOND
 _SCRATCH_BYTES = 1 << 30
+_NOBODY = (("USER", "judge"), ("TORCHINDUCTOR_CACHE_DIR", "/scratch/inductor"))
+"""The judge's user has no entry in the system's list, and PyTorch asks for a name and a folder of its own."""
 _BOOT = (
     "import os, sys; fd, scratch, threads, code = sys.argv[1:5]; "
     "sys.path[:0] = [os.path.dirname(code)]; sys.path += sys.argv[6:]; "
@@ -96,7 +98,7 @@ class JudgeProcess:
                 *package_folders(),
             ),
             mounts=(*interpreter_mounts(packages=True), *code, *(device.system if device else ())),
-            env=(*thread_environment(self._threads), *(device.env if device else ())),
+            env=(*thread_environment(self._threads), *_NOBODY, *(device.env if device else ())),
             nodes=device.nodes if device else (),
             scratch_bytes=_SCRATCH_BYTES,
             fds=(fd,),

@@ -57,10 +57,12 @@ def toolchains(config: LauncherConfig) -> tuple[Toolchain, ...]:
     return (Cpp(), OpenCL(folder / "opencl"), Sycl(folder / "sycl"), Cuda(), Triton())
 
 
-def devices(config: LauncherConfig, problems: list[tuple[str, str]]) -> dict[str, tuple[Device, tuple[Harness, ...]]]:
+def devices(
+    config: LauncherConfig, problems: list[tuple[str, str]], absent: dict[str, str]
+) -> dict[str, tuple[Device, tuple[Harness, ...]]]:
     """Every device of this machine with what runs artifacts on it, the processor last. Blocking.
 
-    What is there and does not work is added to ``problems`` with the reason.
+    What is there and does not work is added to ``problems`` with the reason, what is not installed to ``absent``.
     """
     found: dict[str, tuple[Device, tuple[Harness, ...]]] = {}
     try:
@@ -73,14 +75,15 @@ def devices(config: LauncherConfig, problems: list[tuple[str, str]]) -> dict[str
     except TimeoutError as error:
         problems.append(("NVIDIA devices", str(error)))
     cpu = cpu_device(config.cores)
-    return {
-        **found,
-        cpu.id: (cpu, cpu_harnesses(config, config.threads or len(config.cores or os.sched_getaffinity(0)))),
-    }
+    threads = config.threads or len(config.cores or os.sched_getaffinity(0))
+    return {**found, cpu.id: (cpu, cpu_harnesses(config, threads, absent))}
 
 
-def cpu_harnesses(config: LauncherConfig, threads: int) -> tuple[Harness, ...]:
-    """What runs artifacts on the processor: libraries always, OpenCL's and SYCL's packages with a runtime for them."""
+def cpu_harnesses(config: LauncherConfig, threads: int, absent: dict[str, str]) -> tuple[Harness, ...]:
+    """What runs artifacts on the processor: libraries always, OpenCL's and SYCL's packages with a runtime for them.
+
+    Without a runtime, what to install is added to ``absent``.
+    """
     folder = Path(config.state_dir, "toolchains", "opencl")
     empty = folder / "empty"
     empty.mkdir(parents=True, exist_ok=True)
@@ -88,7 +91,9 @@ def cpu_harnesses(config: LauncherConfig, threads: int) -> tuple[Harness, ...]:
     try:
         runtime = find_runtime(folder)
         return host_harness(), opencl_harness(runtime, probe(runtime, "cpu"), "cpu", empty, threads)
-    except NotInstalled:
+    except NotInstalled as error:
+        for name in ("opencl", "sycl"):
+            absent.setdefault(name, str(error))
         return (host_harness(),)
 
 
@@ -118,8 +123,9 @@ class Launcher:
         shutil.rmtree(self._folder, ignore_errors=True)
         self._folder.mkdir(parents=True, mode=0o711)
         problems: list[tuple[str, str]] = []
-        passed = await self._test_toolchains(problems)
-        found = await asyncio.to_thread(devices, self._config, problems)
+        absent: dict[str, str] = {}
+        passed = await self._test_toolchains(problems, absent)
+        found = await asyncio.to_thread(devices, self._config, problems, absent)
         offered = []
         try:
             package_folders()
@@ -132,17 +138,22 @@ class Launcher:
             self._slots[name] = self._run_slot(name, harnesses)
             self._warming.append(asyncio.create_task(self._warm(self._slots[name].judge)))
         return LauncherFacts(
-            toolchains=tuple(passed), devices=tuple(offered), sandbox=self._sandbox.facts, problems=tuple(problems)
+            toolchains=tuple(passed),
+            devices=tuple(offered),
+            sandbox=self._sandbox.facts,
+            problems=tuple(problems),
+            absent=tuple(sorted(absent.items())),
         )
 
-    async def _test_toolchains(self, problems: list[tuple[str, str]]) -> list[ToolchainFact]:
+    async def _test_toolchains(self, problems: list[tuple[str, str]], absent: dict[str, str]) -> list[ToolchainFact]:
         passed = []
         # A machine that only runs needs no compiler, and is not asked for one.
         known = toolchains(self._config) if self._config.build_lanes else ()
         tests = await asyncio.gather(*(asyncio.to_thread(one.self_test) for one in known), return_exceptions=True)
         for toolchain, tested in zip(known, tests, strict=True):
             if isinstance(tested, NotInstalled):
-                # Nobody needs every toolchain: what is not there is not offered, which says enough.
+                # Nobody needs every toolchain: what is not there is no problem, but people may ask why.
+                absent[toolchain.name] = str(tested)
                 continue
             if isinstance(tested, OSError | ValueError):
                 problems.append((f"toolchain {toolchain.name}", str(tested)))
