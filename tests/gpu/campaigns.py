@@ -41,7 +41,7 @@ def main(names: list[str]) -> int:
         }
         print(json.dumps(line), flush=True)
         if not ok:
-            sys.stderr.write(logs[-6000:])
+            sys.stderr.write(logs[-2500:])
     return bad > 0
 
 

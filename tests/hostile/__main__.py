@@ -16,7 +16,7 @@ from kfd.base.digest import Digest
 from kfd.base.instant import SECOND, Span
 from kfd.base.work import Report
 from tests.hostile.corpus import Program, load_programs
-from tests.hostile.field import TASKS, Field, mismatch
+from tests.hostile.field import Field, mismatch
 from tests.hostile.known_gaps import KNOWN_GAPS
 
 _Built = tuple[Digest | None, Report, Span]
@@ -40,6 +40,10 @@ async def play(programs: Sequence[Program], folder: Path) -> int:
     field = await Field.open(folder)
     wrong = gaps = 0
     try:
+        for task, reason in field.skipped.items():
+            number = sum(program.task == task for program in programs)
+            print(f"skipped: {number} programs of {task}: {reason}", flush=True)
+        programs = [program for program in programs if program.task not in field.skipped]
         built = await _build_all(field, programs)
         for program in programs:
             seen = await field.run(program, *built[program.name])
@@ -59,7 +63,7 @@ async def play(programs: Sequence[Program], folder: Path) -> int:
             if fault:
                 tail = seen.reports[-1].log_tail.strip().split("\n")[-3:]
                 print("".join(f"          | {line[:200]}\n" for line in tail if line), end="", flush=True)
-        for task in TASKS:
+        for task in field.tasks:
             # Whatever they did, the machine still measures: a verdict here raises.
             await field.control(task)
     finally:

@@ -1,4 +1,5 @@
-"""The programs of the corpus: one C++ file each, whose first lines say what it is and what it must get. Pure.
+"""The programs of the corpus: one file each (C++, OpenCL C, SYCL), whose first lines say what it is and what it must
+get. Pure.
 
 A file starts with lines ``// key: value`` up to the first blank line:
 
@@ -21,9 +22,10 @@ from pathlib import Path
 
 from kfd.base.work import VerdictCode
 
-__all__ = ["FOLDER", "Program", "load_programs", "parse_program"]
+__all__ = ["FOLDER", "SUFFIXES", "Program", "load_programs", "parse_program"]
 
 FOLDER = Path(__file__).parent
+SUFFIXES = (".cpp", ".cl", ".sycl")
 _LINE = re.compile(r"// ([a-z_]+): (.+)")
 _KEYS = {"id", "task", "expect", "says", "why", "at_most", "run_ms", "build_ms", "runs"}
 _NEEDED = {"id", "task", "expect", "why"}
@@ -91,7 +93,7 @@ def load_programs(folder: Path = FOLDER / "programs") -> tuple[Program, ...]:
     """All programs, hostile ones first, each group in the catalogue's order. Raises ValueError."""
     found: list[Program] = []
     for kind in ("hostile", "honest"):
-        for path in sorted((folder / kind).glob("*.cpp")):
+        for path in sorted(one for one in (folder / kind).iterdir() if one.suffix in SUFFIXES):
             name = path.stem.replace("_", " ")
             found.append(parse_program(name, path.read_text(encoding="utf-8"), honest=kind == "honest"))
     return tuple(sorted(found, key=_order))

@@ -21,20 +21,26 @@ from kfd.base.work import (
     VerdictCode,
 )
 from kfd.tasks import load, pack
-from kfd.tasks.spec import KernelFile
+from kfd.tasks.spec import TaskSpec
 from kfd_worker.launcher.client import LauncherClient
 from kfd_worker.launcher.config import LauncherConfig
 from tests.hostile.corpus import FOLDER, Program
 from tests.integration.exec_rig import below, until
 
-__all__ = ["TASKS", "Field", "Seen", "mismatch"]
+__all__ = ["DEVICE_TASKS", "HOST_TASKS", "TASKS", "Field", "Seen", "mismatch"]
 
-TASKS = ("softmax", "twice", "scan", "linear")
+HOST_TASKS = ("softmax", "twice", "scan", "linear")
+DEVICE_TASKS = ("softmax_opencl", "twice_opencl", "softmax_sycl", "twice_sycl")
+"""Played where their toolchain is installed."""
+TASKS = (*HOST_TASKS, *DEVICE_TASKS)
 _PLAN = MeasurementPlan(min_rounds=3, max_rounds=3, max_ns=2 * SECOND)
 _LONG_PLAN = MeasurementPlan(min_rounds=12, max_rounds=12, max_ns=3 * SECOND)
 """For programs that attack the clock: a median of three rounds says too little."""
 _GRACE_NS = 2 * SECOND
 _MEMORY = 256 << 20
+_DEVICE_MEMORY = 1 << 30
+"""A device's runtime with its threads and its compiler needs more than a library of the host."""
+_PROCESSES, _DEVICE_PROCESSES = 32, 128
 _TEXT = 4 << 10
 _TAIL = 64 << 10
 
@@ -76,7 +82,9 @@ class Field:
         self._client = client
         self._cache = folder / "cache"
         self._cache.mkdir()
-        self._tasks: dict[str, tuple[Digest, KernelFile]] = {}
+        self._tasks: dict[str, tuple[Digest, TaskSpec]] = {}
+        self.skipped: dict[str, str] = {}
+        """Tasks that cannot be played on this machine, with the reason."""
         self._own: dict[str, Digest] = {}
         """The artifact of each task's own kernel."""
         self._count = 0
@@ -87,10 +95,19 @@ class Field:
         client = await LauncherClient.start(LauncherConfig(state_dir=str(folder / "state"), build_lanes=2))
         field = cls(client, folder)
         try:
-            await client.facts()
+            facts = await client.facts()
+            builds = {target for one in facts.toolchains for target in one.targets}
+            runs = {target for one in facts.devices for target in one.targets}
+            missing = dict(facts.absent) | {
+                name.removeprefix("toolchain "): text for name, text in facts.problems if name.startswith("toolchain ")
+            }
             for name in TASKS:
                 archive = pack(FOLDER / "tasks" / name)
-                field._tasks[name] = (field._put(archive), load(archive).spec.kernel)
+                spec = load(archive).spec
+                if spec.targets[0] not in builds & runs:
+                    field.skipped[name] = missing.get(spec.toolchain, f"{spec.targets[0]} is not offered")
+                    continue
+                field._tasks[name] = (field._put(archive), spec)
                 await field._build_own(name)
             # The judge is warm from here on.
             await field.control("softmax")
@@ -113,10 +130,15 @@ class Field:
         return f"{kind}-{self._count}/1"
 
     async def _build_own(self, task: str) -> None:
-        built, report = await self._build(task, self._tasks[task][1].text, 20_000, "build-0")
+        built, report = await self._build(task, self._tasks[task][1].kernel.text, 20_000, "build-0")
         if built is None:
             raise RuntimeError(f"the kernel of {task} does not build: {report.outcome}")
         self._own[task] = built
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """The tasks that can be played here."""
+        return tuple(self._tasks)
 
     async def control(self, task: str) -> None:
         """The task's own kernel must be ok: whatever ran before has left nothing. Raises RuntimeError."""
@@ -126,15 +148,22 @@ class Field:
 
     async def build(self, program: Program, lane: int = 0) -> tuple[Digest | None, Report, Span]:
         """Build a program: its artifact if there is one, the report, and the nanoseconds beyond the limit."""
-        _, kernel = self._tasks[program.task]
-        text = kernel.with_contents((f"\n{program.block}\n",)).text
+        _, spec = self._tasks[program.task]
+        text = spec.kernel.with_contents((f"\n{program.block}\n",)).text
         began = time.monotonic_ns()
         built, report = await self._build(program.task, text, program.build_ms, f"build-{lane}")
         return built, report, time.monotonic_ns() - began - program.build_ms * MILLISECOND - _GRACE_NS
 
     async def _build(self, task: str, text: str, limit_ms: int, lane: str) -> tuple[Digest | None, Report]:
-        digest, kernel = self._tasks[task]
-        work = BuildSpec(task=digest, source=text, kernel_path=kernel.path, toolchain="cpp", target="cpp:native")
+        digest, spec = self._tasks[task]
+        work = BuildSpec(
+            task=digest,
+            source=text,
+            kernel_path=spec.kernel.path,
+            toolchain=spec.toolchain,
+            target=spec.targets[0],
+            flags=spec.flags,
+        )
         limits = Limits(wall_ns=limit_ms * MILLISECOND, memory_bytes=1 << 30, artifact_bytes=16 << 20)
         ref = self._ref("build")
         paths = {digest.hash: self._cache / digest.hash}
@@ -165,18 +194,23 @@ class Field:
         )
 
     async def _run(self, task: str, built: Digest, limit_ms: int, own: Digest | None = None) -> tuple[Report, Span]:
-        digest, _ = self._tasks[task]
+        digest, spec = self._tasks[task]
+        device = task in DEVICE_TASKS
         plan = _LONG_PLAN if own is not None else _PLAN
         work = RunSpec(
             task=digest,
             artifact=built,
             initial_artifact=own,
-            toolchain="cpp",
-            target="cpp:native",
+            toolchain=spec.toolchain,
+            target=spec.targets[0],
             seed=secrets.token_bytes(32),
             plan=plan,
         )
-        limits = Limits(wall_ns=limit_ms * MILLISECOND, memory_bytes=_MEMORY, processes=32)
+        limits = Limits(
+            wall_ns=limit_ms * MILLISECOND,
+            memory_bytes=_DEVICE_MEMORY if device else _MEMORY,
+            processes=_DEVICE_PROCESSES if device else _PROCESSES,
+        )
         ref = self._ref("run")
         paths = {one.hash: self._cache / one.hash for one in (digest, built, *([own] if own else []))}
         began = time.monotonic_ns()

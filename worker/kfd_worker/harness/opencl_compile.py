@@ -38,6 +38,7 @@ _WIDTHS = {
     "uint8": ("uchar", "char", "uint8_t"),
     "bool": ("uchar", "char", "bool", "uint8_t"),
 }
+_BYTES = {"float32": 4, "float64": 8, "int32": 4, "int64": 8, "uint8": 1, "bool": 1, "float16": 2, "bfloat16": 2}
 _TEST = b"kernel void test(global const int *x, global int *y, long n)\n" \
         b"{ size_t i = get_global_id(0); if (i < n) y[i] = 3 * x[i]; }\n"  # fmt: skip
 
@@ -57,6 +58,22 @@ def disagreement(kind: str, what: str, space: str, declared: str) -> bool:
     # A type of the kernel's own is left to the driver, which compares sizes.
     known = {name for names in _WIDTHS.values() for name in names}
     return declared in known and declared not in _WIDTHS.get(what, ())
+
+
+def _refused(cl: opencl_api.OpenCL, kernel: int, index: int, kind: str, what: str) -> str:
+    """Why the driver does not take an argument, empty when it does: SPIR-V does not say what a kernel declares."""
+    try:
+        if kind == "pointer":
+            cl.set_pointer(kernel, index, 0)
+        elif kind == "local":
+            cl.set_local(kernel, index, 64)
+        else:
+            # Not zero: a null handle passes for a buffer.
+            size = _BYTES.get(what, 8)
+            cl.set_value(kernel, index, (ctypes.c_ubyte * size)(*[1] * size))
+    except opencl_api.OpenCLError as error:
+        return str(error)
+    return ""
 
 
 def _complain(line: int, text: str) -> None:
@@ -82,6 +99,11 @@ def _check(cl: opencl_api.OpenCL, program: int, launches: list[dict[str, Any]]) 
             continue
         for index, (kind, what) in enumerate(given):
             told = cl.argument(kernel, index)
+            refused = "" if told is not None else _refused(cl, kernel, index, kind, what)
+            if refused:
+                given_as = f"{kind} ({what or 'bytes'})"
+                _complain(line, f"argument {index + 1} of `{shown}` cannot be the launch's {given_as}: {refused}")
+                good = False
             if told is not None and disagreement(kind, what, told[0], told[1]):
                 declared = " ".join(told)
                 text = (

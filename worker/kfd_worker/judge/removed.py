@@ -19,7 +19,9 @@ __all__ = ["MATERIAL", "Without", "operations"]
 MATERIAL = 1e-3
 """Relative L2 change below which an operation is too small to be missed."""
 _MOST = 32
-_PLAIN = frozenset({"clone", "contiguous", "detach", "to", "view", "reshape", "requires_grad_", "copy_", "__get__"})
+_PLAIN = frozenset(
+    {"clone", "contiguous", "cpu", "cuda", "detach", "to", "view", "reshape", "requires_grad_", "copy_", "__get__"}
+)
 
 
 class Without(TorchFunctionMode):
@@ -47,7 +49,7 @@ class Without(TorchFunctionMode):
         made = func(*args, **given)
         if not isinstance(made, torch.Tensor):
             return made
-        old = next((one for one in before if one.shape == made.shape and one.dtype == made.dtype), None)
+        old = next((one for one in before if _alike(one, made)), None)
         if old is None or not _says_something(old, made):
             return made
         self.names.append(name)
@@ -56,6 +58,10 @@ class Without(TorchFunctionMode):
         if before is not tensors:
             return made.copy_(old)
         return old.clone()
+
+
+def _alike(one: torch.Tensor, other: torch.Tensor) -> bool:
+    return one.shape == other.shape and one.dtype == other.dtype and one.device == other.device
 
 
 def _says_something(old: torch.Tensor, made: torch.Tensor) -> bool:

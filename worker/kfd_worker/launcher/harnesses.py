@@ -32,8 +32,10 @@ __all__ = ["Harness", "Unfit", "cuda_harness", "fitting", "host_harness", "openc
 
 
 _FIRST_OWN = 90
-_DRIVER = (("LD_LIBRARY_PATH", "/usr/local/nvidia/lib64"),)
-"""Where containers are given the driver's libraries; elsewhere the system's linker knows them."""
+_DRIVER_FOLDER = "/usr/local/nvidia"
+"""Where containers are given the driver, as a mount of its own; elsewhere the system's linker knows its libraries."""
+
+_DRIVER = (("LD_LIBRARY_PATH", f"{_DRIVER_FOLDER}/lib64"),)
 
 
 class Unfit(Exception):
@@ -117,7 +119,7 @@ def cuda_harness(device: Device) -> Harness:
         targets=(f"cuda:{architecture}", *own, f"triton:{architecture}"),
         program=f"{MAIN_FOLDER}/cuda_child.py",
         mounts=program_mounts(child, cuda_child, cuda_driver, cuda_memory, cuda_shield),
-        system=(Mount(source="/sys", target="/sys"),),
+        system=tuple(Mount(source=one, target=one) for one in ("/sys", _DRIVER_FOLDER) if os.path.isdir(one)),
         env=(*_DRIVER, ("CUDA_VISIBLE_DEVICES", device.id), ("CUDA_CACHE_DISABLE", "1")),
         device=architecture,
         nodes=nvidia_nodes(device.id),

@@ -1,0 +1,1 @@
+"""Labelled kernels and what the behaviour classifier makes of them."""

@@ -1,0 +1,24 @@
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <sycl/sycl.hpp>
+
+namespace experimental = sycl::ext::oneapi::experimental;
+using sycl::ext::oneapi::this_work_item::get_nd_item;
+#define KERNEL(D) extern "C" SYCL_EXT_ONEAPI_FUNCTION_PROPERTY((experimental::nd_range_kernel<D>))
+
+KERNEL(1) void partial(const float *x, float *parts, int n)
+{
+    auto it = get_nd_item<1>();
+    float v = 0.0f;
+    for (int i = it.get_global_id(0); i < n; i += it.get_global_range(0)) v += x[i];
+    v = sycl::reduce_over_group(it.get_group(), v, sycl::plus<float>());
+    if (it.get_group().leader()) parts[it.get_group(0)] = v;
+}
+KERNEL(1) void finish(const float *parts, float *out, int groups)
+{
+    if (get_nd_item<1>().get_global_id(0) != 0) return;
+    float v = 0.0f;
+    for (int g = 0; g < groups; ++g) v += parts[g];
+    *out = v;
+}

@@ -1,0 +1,12 @@
+// id: X
+// task: twice_opencl
+// expect: ok
+// why: a line on standard output is no answer
+
+// [LAUNCH] launch solve grid(ceildiv(n, 64)) block(64) args(x, y, n)
+kernel void solve(global const float *x, global float *y, long n)
+{
+    long i = get_global_id(0);
+    if (i < n) y[i] = 2.0f * x[i];
+    if (i == 0) printf("%d elements\n", (int)n);
+}

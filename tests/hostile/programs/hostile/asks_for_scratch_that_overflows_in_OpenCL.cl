@@ -1,0 +1,12 @@
+// id: X
+// task: twice_opencl
+// expect: compile_error
+// why: extents whose product leaves 64 bits
+
+// [LAUNCH] scratch part: float32[1000000000, 1000000000, 1000000000, 1000000000]
+// [LAUNCH] launch solve grid(ceildiv(n, 64)) block(64) args(x, y, n)
+kernel void solve(global const float *x, global float *y, long n)
+{
+    long i = get_global_id(0);
+    if (i < n) y[i] = 2.0f * x[i];
+}

@@ -1,0 +1,8 @@
+// [EVOLVE_START]
+// [LAUNCH] launch solve grid(ceildiv(n, 64)) block(64) args(x, y, n)
+kernel void solve(global const float *x, global float *y, long n)
+{
+    long i = get_global_id(0);
+    if (i < n) y[i] = 2.0f * x[i];
+}
+// [EVOLVE_END]
