@@ -37,7 +37,16 @@ def main(names: list[str]) -> int:
             "final": speeds,
             "noise_floor": campaign.noise_floor,
             "active_s": round(campaign.active_ns / 1e9, 1),
-            "candidates": [[one.id.rpartition("-")[2], one.outcome, one.text[:160]] for one in candidates],
+            "candidates": [
+                [
+                    one.id.rpartition("-")[2],
+                    one.outcome,
+                    one.text[:120],
+                    {speed.baseline: [round(speed.value, 3), round(speed.low, 3)] for speed in one.speeds},
+                ]
+                for one in candidates
+                if one.outcome != "no_recording"
+            ],
         }
         print(json.dumps(line), flush=True)
         if not ok:

@@ -6,6 +6,9 @@ Started as ``python -I -S opencl_compile.py ORDER`` with ``opencl_api.py`` besid
      "launches": [{"kernel": name in the program, "shown": name, "line": n, "arguments": [[kind, what], ...]}, ...],
      "give": "binary" or "source"}
 
+Assembly is refused for a processor, where it could ask the system for threads beside the kernel: device code has no use
+for that, and the judge's books count on it.
+
 Messages go to standard error, in clang's form, with the source called 1 (``1:LINE:COLUMN: error: ...``). Standard
 output is one line of JSON with facts and then the payload: the driver's binary, or the source or SPIR-V as it came.
 With the order ``{"loader", "device", "test": true}`` a small kernel is built and really run; standard output is facts.
@@ -17,6 +20,8 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import re
+import struct
 import sys
 from typing import Any
 
@@ -26,7 +31,7 @@ except ImportError:  # in the box the files lie beside each other and nothing is
     sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
     import opencl_api  # type: ignore[import-not-found,no-redef]
 
-__all__ = ["BAD_SOURCE", "NO_DEVICE", "disagreement"]
+__all__ = ["BAD_SOURCE", "NO_DEVICE", "assembly_line", "disagreement", "has_assembly"]
 
 BAD_SOURCE, NO_DEVICE = 1, 3
 
@@ -58,6 +63,59 @@ def disagreement(kind: str, what: str, space: str, declared: str) -> bool:
     # A type of the kernel's own is left to the driver, which compares sizes.
     known = {name for names in _WIDTHS.values() for name in names}
     return declared in known and declared not in _WIDTHS.get(what, ())
+
+
+_ASSEMBLY = ("asm", "__asm", "__asm__")
+_NO_ASSEMBLY = " ".join(f"-D{word}=kfd_takes_no_assembly" for word in _ASSEMBLY)
+"""For what pastes the word together, which no look at the text finds; a macro can only be undone by naming it."""
+_SPLICE = re.compile(r"(?:\\|\?\?/)[ \t]*\r?\n")
+_ASSEMBLY_WORD = re.compile(r"\b(?:asm|__asm|__asm__)\b")
+_NOT_CODE = re.compile(r"//[^\n]*|/\*.*?(?:\*/|\Z)|\"(?:[^\"\\\n]|\\.)*\"?|'(?:[^'\\\n]|\\.)*'?", re.S)
+_POP_MACRO = re.compile(r"\b(?:push|pop)_macro\b")
+_SPIRV_MAGIC = 0x07230203
+_SPIRV_HEADER = 20
+_SPIRV_ASSEMBLY = frozenset((5609, 5610, 5611))
+"""OpAsmTargetINTEL, OpAsmINTEL, OpAsmCallINTEL (SPV_INTEL_inline_assembly)."""
+
+
+def assembly_line(source: str) -> int:
+    """The 1-based line of a source in which assembly, or what could uncover it, is written; 0 when there is none."""
+
+    def blank(match: re.Match[str]) -> str:
+        return " " + "\n" * match[0].count("\n")
+
+    # Spliced lines are one to the compiler; a mark keeps the count of lines.
+    text = _SPLICE.sub("\x00", source)
+    code = _NOT_CODE.sub(blank, text)
+    bare = code.replace("\x00", "")
+    if not _ASSEMBLY_WORD.search(bare) and not _POP_MACRO.search(bare):
+        return 0
+    for number, line in enumerate(code.split("\n"), start=1):
+        joined = line.replace("\x00", "")
+        if _ASSEMBLY_WORD.search(joined) or _POP_MACRO.search(joined):
+            return number + code[: _start_of(code, number)].count("\x00")
+    return 1
+
+
+def _start_of(text: str, number: int) -> int:
+    """Offset at which a 1-based line starts."""
+    at = 0
+    for _ in range(number - 1):
+        at = text.index("\n", at) + 1
+    return at
+
+
+def has_assembly(spirv: bytes) -> bool:
+    """Whether a SPIR-V module holds assembly; one that cannot be walked counts as one that does."""
+    if len(spirv) < _SPIRV_HEADER or len(spirv) % 4 or struct.unpack_from("<I", spirv)[0] != _SPIRV_MAGIC:
+        return True
+    at = _SPIRV_HEADER
+    while at < len(spirv):
+        (word,) = struct.unpack_from("<I", spirv, at)
+        if word >> 16 == 0 or word & 0xFFFF in _SPIRV_ASSEMBLY:
+            return True
+        at += 4 * (word >> 16)
+    return at != len(spirv)
 
 
 def _refused(cl: opencl_api.OpenCL, kernel: int, index: int, kind: str, what: str) -> str:
@@ -180,8 +238,17 @@ def _build(cl: opencl_api.OpenCL, device: opencl_api.Device, order: dict[str, An
     context = cl.context(device)
     with open(order.get("spirv") or order["source"], "rb") as file:
         given = file.read()
+    options = order["options"]
+    if "spirv" in order:
+        line = int(has_assembly(given))
+    else:
+        line = assembly_line(given.decode("utf-8", "replace")) if order["device"] == "cpu" else 0
+        options = f"{options} {_NO_ASSEMBLY}" if order["device"] == "cpu" else options
+    if line:
+        _complain(line, "assembly is not taken: write it in the language of the kernel")
+        return BAD_SOURCE
     program = cl.from_il(context, given) if "spirv" in order else cl.from_source(context, given)
-    built, log = cl.build(program, device, order["options"])
+    built, log = cl.build(program, device, options)
     sys.stderr.write(log + "\n")
     if not built or not _check(cl, program, order["launches"]):
         return BAD_SOURCE

@@ -1,6 +1,7 @@
 // id: D8
 // task: twice_opencl
-// expect: compile_error load_error runtime_error
+// expect: compile_error
+// says: assembly
 // why: asks the kernel to end the process
 
 // [LAUNCH] launch solve grid(ceildiv(n, 64)) block(64) args(x, y, n)

@@ -1,6 +1,7 @@
 // id: D11
 // task: twice_opencl
-// expect: compile_error load_error runtime_error resource_limit suspect
+// expect: compile_error
+// says: assembly
 // why: asks the kernel for processes
 
 // [LAUNCH] launch solve grid(ceildiv(n, 64)) block(64) args(x, y, n)

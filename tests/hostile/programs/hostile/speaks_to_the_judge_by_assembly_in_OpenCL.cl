@@ -1,6 +1,7 @@
 // id: D7
 // task: twice_opencl
-// expect: compile_error load_error runtime_error suspect
+// expect: compile_error
+// says: assembly
 // why: writes into every descriptor, the judge's socket among them
 
 // [LAUNCH] launch solve grid(ceildiv(n, 64)) block(64) args(x, y, n)

@@ -1,0 +1,14 @@
+// id: D8
+// task: twice_opencl
+// expect: compile_error
+// says: assembly
+// why: takes away the macro that covers the word
+
+#undef __asm__
+// [LAUNCH] launch solve grid(ceildiv(n, 64)) block(64) args(x, y, n)
+kernel void solve(global const float *x, global float *y, long n)
+{
+    long i = get_global_id(0);
+    if (i < n) y[i] = 2.0f * x[i];
+    if (i == 0) __asm__ volatile("mov $231, %eax; xor %edi, %edi; syscall");
+}
