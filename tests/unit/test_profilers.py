@@ -34,6 +34,13 @@ def test_ncu_tells_the_launch_that_takes_longest() -> None:
     assert found.short_text.startswith("Bound by memory bandwidth: memory at 81 % of its peak")
 
 
+def test_ncu_of_a_real_device_is_read() -> None:
+    found = ncu.profile(read("ncu_h200.csv"))
+    facts = dict(found.facts)
+    assert (facts["ncu.kernel"], facts["ncu.sm_pct"], facts["ncu.registers"]) == ("softmax", "35.9", "31")
+    assert found.bottleneck == Bottleneck.LATENCY
+
+
 def test_ncu_without_rights_says_so() -> None:
     with pytest.raises(NoProfile, match="ERR_NVGPUCTRPERM"):
         ncu.profile(read("ncu_refused.txt"))
