@@ -6,6 +6,9 @@ TORCH_INDEX ?=
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+DEVICES := $(VENV)/.devices
+# Compilers and runtimes that tests use when they are there (1.5 GB); EXTRAS= leaves them out, and their tests skip.
+EXTRAS ?= opencl,sycl,triton
 
 .PHONY: help demo test quick check fmt proto hostile faults bench property clean
 
@@ -16,12 +19,15 @@ $(STAMP): pyproject.toml
 	@PYTHON="$(PYTHON)" TORCH="$(TORCH)" TORCH_INDEX="$(TORCH_INDEX)" sh .ci/setup $(VENV)
 	@touch $@
 
+$(DEVICES): $(STAMP)
+	@[ -z "$(EXTRAS)" ] || { echo "installing $(EXTRAS)" >&2; $(BIN)/python -m pip --disable-pip-version-check -q install -e '.[$(EXTRAS)]'; }
+	@touch $@
+
 demo: $(STAMP) ## run a whole campaign on this machine: no GPU, no API key
 	@$(BIN)/kfd demo tasks/softmax_rows --least-gain 1.5
 
-# A test that starts processes on a shared machine gets a second chance; the summary names every one that took it.
-test: $(STAMP) ## every test that needs no GPU
-	$(BIN)/python -m pytest -q -rR --reruns 1
+test: $(DEVICES) ## every test that needs no GPU
+	$(BIN)/python -m pytest -q
 
 quick: $(STAMP) ## the fast tests
 	$(BIN)/python -m pytest -q -m 'not slow'
@@ -40,7 +46,7 @@ fmt: $(STAMP) ## format and mend what can be mended
 proto: $(STAMP) ## generate the wire contract's code
 	PATH="$(CURDIR)/$(BIN):$$PATH" sh proto/generate.sh
 
-hostile: $(STAMP) ## every hostile program and every honest look-alike, one line each
+hostile: $(DEVICES) ## every hostile program and every honest look-alike, one line each
 	$(BIN)/python -m tests.hostile
 
 property: $(STAMP) ## the large search of the protocol's state machine (about ten minutes)
@@ -49,8 +55,13 @@ property: $(STAMP) ## the large search of the protocol's state machine (about te
 faults: $(STAMP) ## kill -9 at many more moments than make test does
 	KFD_KILLS=60 $(BIN)/python -m pytest -q tests/fault
 
-bench: $(STAMP) ## the figures that docs/benchmarks.md reports
+bench: $(DEVICES) ## the figures that docs/benchmarks.md reports
 	$(BIN)/python -m benchmarks.throughput --candidates 5000
+	$(BIN)/python -m benchmarks.startup
+	$(BIN)/python -m benchmarks.build_cost
+	$(BIN)/python -m benchmarks.evaluate_cost
+	$(BIN)/python -m benchmarks.aa
+	$(BIN)/python -m benchmarks.sweep
 
 clean: ## remove what was built here
 	rm -rf $(VENV) build dist .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis

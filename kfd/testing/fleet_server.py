@@ -26,7 +26,7 @@ from kfd.core.events import AgentLeft, AgentRegistered, CallDropped, Event, Slot
 from kfd.core.fleet.machine import Fleet
 from kfd.core.fleet.model import CallId, Fact, FleetOutput, FleetPolicy, Job, JobSettled, JobState, Reply, SaveJob
 from kfd.rpc.blob_service import BlobService
-from kfd.rpc.interceptors import ErrorMapper, TokenCheck
+from kfd.rpc.interceptors import Door
 from kfd.rpc.worker_service import WorkerService
 
 __all__ = ["FleetReactor", "FleetServer"]
@@ -155,7 +155,7 @@ class FleetServer:
         self.reactor = FleetReactor(self.policy, rows)
         self.blobs = BlobStore(folder, floor_bytes=0)
         self.address = ""
-        self._server = grpc.aio.server(interceptors=[ErrorMapper(), TokenCheck(token)], options=_SERVER_OPTIONS)
+        self._server = grpc.aio.server(interceptors=[Door(token)], options=_SERVER_OPTIONS)
 
     async def start(self, port: int = 0) -> None:
         """Listen. Raises RuntimeError when the port is taken."""

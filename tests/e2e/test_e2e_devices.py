@@ -26,7 +26,7 @@ def test_device_form_campaigns_end_with_a_kernel_that_is_right(tmp_path: Path, t
     why = missing(task.partition("_")[2], tmp_path)
     if why:
         pytest.skip(why)
-    campaign, candidates, logs = played(tmp_path, task, candidates=12)
+    campaign, candidates, logs = played(tmp_path, task, candidates=6)
     assert campaign.state == "finished", (campaign.reason, logs)
     assert campaign.best, (campaign.reason, logs)
     assert campaign.final_speeds, (campaign.verify_note, logs)
