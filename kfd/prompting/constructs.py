@@ -76,8 +76,6 @@ class Constructs:
     fused_loops: int = 0
     reciprocals: int = 0
     recursive: bool = False
-    code: str = ""
-    """What can run, as text: comments, literals and what is dead are blank."""
 
     def names(self) -> Iterator[str]:
         """Calls, types and qualified names."""
@@ -174,7 +172,6 @@ class _Reader:
         for node in self._live("assign"):
             self._read_assignment(node)
         found.reciprocals = sum(map(self._is_reciprocal, self._live("binary")))
-        found.code = self._dead.blank(lexing.blanked(self._source)).decode("utf-8", "replace")
         found.recursive = any(self._calls_itself(node, calls) for node in self._live("function")[:MAX_FUNCTIONS])
         return found
 
@@ -259,7 +256,7 @@ class _Reader:
     def _read_loops(self, loops: list[Node]) -> None:
         """Loops come in the order of the source, so those inside one follow it directly."""
         loops = sorted(loops, key=lambda node: node.start_byte)
-        blocked_ends: list[int] = []
+        tiles: list[tuple[int, bytes]] = []  # where each ends, and its variable
         for at, node in enumerate(loops):
             inner = [other for other in loops[at + 1 :] if other.start_byte < node.end_byte]
             if not inner:
@@ -267,9 +264,12 @@ class _Reader:
                 continue
             variable = self._stepping_variable(node)
             if variable and any(self._starts_at(other, variable) for other in inner):
-                self._found.nested_blocks |= any(node.start_byte < end for end in blocked_ends)
-                blocked_ends.append(node.end_byte)
-        self._found.blocked_loops = len(blocked_ends)
+                # Tiles in several directions are one level; a tile that begins where another's does is the next.
+                self._found.nested_blocks |= any(
+                    node.start_byte < end and self._starts_at(node, outer) for end, outer in tiles
+                )
+                tiles.append((node.end_byte, variable))
+        self._found.blocked_loops = len(tiles)
 
     def _stepping_variable(self, loop: Node) -> bytes:
         """Variable of a loop that steps by more than one; else empty."""

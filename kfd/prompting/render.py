@@ -17,7 +17,7 @@ from kfd.tasks.tunables import PlanError
 
 __all__ = ["MAX_PROMPT_CHARACTERS", "OPERATORS", "Exemplar", "Prompt", "PromptRequest", "prompt"]
 
-OPERATORS = ("rewrite", "patch", "repair")
+OPERATORS = ("rewrite", "patch", "repair", "crossover", "template", "simplify")
 
 MAX_PROMPT_CHARACTERS = 200_000
 """Longest user prompt. Beyond it inspirations go first, the last one first, then the best, then hints."""
@@ -152,7 +152,11 @@ def _user(request: PromptRequest) -> str:
         hints=quoting.lines(request.hints, 12, 600),
         operator=request.operator,
         answer=_template(f"answer_{request.operator}.j2").render(
-            entry=spec.entry, block_count=len(kernel.blocks), empty=kernel.is_empty, device_form=device_form
+            entry=spec.entry,
+            block_count=len(kernel.blocks),
+            empty=kernel.is_empty,
+            device_form=device_form,
+            toolchain=spec.toolchain,
         ),
     )
     return text.strip() + "\n"

@@ -365,7 +365,11 @@ class Agent:
     # ---- helpers --------------------------------------------------------------------------------------
 
     def _host(self) -> list[tuple[str, str]]:
-        return [(key[:200], value[:500]) for key, value in self._facts.sandbox[:60]]
+        """Facts of the sandbox, and what is missing for each toolchain: ``absent.NAME`` (``kfd.core.fleet.views``)."""
+        sign = "toolchain "
+        lacks = [(f"absent.{name}", mend) for name, mend in self._facts.absent]
+        lacks += [(f"absent.{name[len(sign) :]}", why) for name, why in self._facts.problems if name.startswith(sign)]
+        return [(key[:200], value[:500]) for key, value in (*self._facts.sandbox[:40], *lacks[:20])]
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(work)

@@ -34,7 +34,7 @@ class SlotHealth:
     aside: str = ""
     """Why the slot is set aside; empty while it is trusted."""
 
-    def note(self, job: JobId, outcome: Verdict | Incident | Stopped, now: Instant = 0) -> bool:
+    def note(self, job: JobId, outcome: Verdict | Incident | Stopped, now: Instant) -> bool:
         """Take in how a job ended here. True when this is what sets the slot aside."""
         if isinstance(outcome, Verdict):
             self.candidates.clear()

@@ -181,7 +181,7 @@ class Leases:
         """The holder of a lease says how the job ended."""
         report = sound(entry.job.spec, report)
         slot, outcome = entry.slot, report.outcome
-        if slot is not None and slot.health.note(entry.job.id, outcome):
+        if slot is not None and slot.health.note(entry.job.id, outcome, now):
             self.fact("slot.set_aside", worker=agent.worker, slot=slot.name, reason=slot.health.aside)
         agent.settled += 1
         if isinstance(outcome, Verdict):

@@ -136,6 +136,7 @@ class Sessions:
         """Slots and toolchains as they are now. A slot that is gone keeps its lease until that runs out."""
         offered: dict[SlotName, SlotOffer] = {offer.slot: offer for offer in asked.slots}
         agent.toolchains = asked.toolchains
+        agent.host = asked.host
         for name in [name for name in agent.slots if name not in offered]:
             slot = agent.slots[name]
             entry, deadline = slot.entry, slot.deadline.due

@@ -138,6 +138,8 @@ class Agent:
     version: str = ""
     protocol: int = 0
     toolchains: tuple[ToolchainOffer, ...] = ()
+    host: tuple[tuple[str, str], ...] = ()
+    """Facts of the host, as it registered."""
     slots: dict[SlotName, Slot] = field(default_factory=dict)
     last_seen: Instant = 0
     parked: int = 0

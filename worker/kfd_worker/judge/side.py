@@ -20,9 +20,9 @@ from kfd.tasks.tunables import PlanError
 from kfd_worker.harness import child
 from kfd_worker.judge.device_plan import load_order, map_order
 from kfd_worker.judge.faults import CandidateFault, SideLost
-from kfd_worker.judge.meter import Ledger, Meter, Reading
+from kfd_worker.judge.meter import RUNTIME_NS, Ledger, Meter, Reading
 from kfd_worker.sandbox.output import readable
-from kfd_worker.toolchains.package import HOST_FORM
+from kfd_worker.toolchains.package import HOST_FORM, ON_GPU
 
 __all__ = ["Side"]
 
@@ -145,7 +145,9 @@ class Side:
         self._rested_since = meter.read(self._number)
         self.timed_ns += took
         if self.header["abi"]["kind"] != HOST_FORM:
+            # What the runtime's threads do until they sleep is the runtime's; from then on the box has nothing to do.
             self._settle(meter)
+            self._rested_since = meter.read(self._number)
         return took
 
     def _settle(self, meter: Meter) -> None:
@@ -161,10 +163,13 @@ class Side:
     def excess(self) -> str:
         """What the box has worked outside its timed calls that is too much, for people; empty when nothing is.
 
-        In device form there is no code of the candidate's that could: a kernel has ended when its launch has, and the
-        threads beside it are the runtime's.
+        On a GPU's side there is no code of the candidate's that could. On a processor a kernel is code like any other,
+        and a runtime's threads come to rest a little late.
         """
-        return self.ledger.excess(self.timed_ns) if self.header["abi"]["kind"] == HOST_FORM else ""
+        kind = self.header["abi"]["kind"]
+        if kind in ON_GPU:
+            return ""
+        return self.ledger.excess(self.timed_ns, 0 if kind == HOST_FORM else RUNTIME_NS)
 
     def call(self, number: int, indices: Sequence[int], patience_ns: Span = 0, core: int | None = None) -> Span:
         """Let the box call the entry once on each of the sets; the whole time by our clock, in nanoseconds.
