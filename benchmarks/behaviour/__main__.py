@@ -91,7 +91,9 @@ def main() -> int:
     made = figures(asked, found, "behaviour", BARS)
     same = fingerprint() == frozen
     made.append(
-        Figure(figure="behaviour.frozen", value=float(same), unit="bool", bar=1.0, n=len(asked), note=f"SHA-256 {frozen}")
+        Figure(
+            figure="behaviour.frozen", value=float(same), unit="bool", bar=1.0, n=len(asked), note=f"SHA-256 {frozen}"
+        )
     )
     for kernel in asked:
         listed = options.wrong == "all" or (options.wrong == "tuning" and is_tuning(kernel.path))

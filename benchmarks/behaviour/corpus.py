@@ -38,7 +38,7 @@ def is_tuning(path: str) -> bool:
 
 
 def kernels(root: Path = CORPUS) -> list[Kernel]:
-    """All labelled kernels, in the order of their paths. Raises KeyError when a file has no label or a label no file."""
+    """All labelled kernels, by path. Raises KeyError when a file has no label or a label no file."""
     labels = json.loads((root / "labels.json").read_text())
     files = {path.relative_to(root).as_posix() for folder in LANGUAGES for path in (root / folder).iterdir()}
     if odd := files ^ set(labels):

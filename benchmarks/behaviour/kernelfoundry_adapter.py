@@ -1,6 +1,7 @@
-"""The released kernelfoundry's classifier; runs with the interpreter of an environment that has ``kernelfoundry[algo]``.
+"""The released kernelfoundry's classifier; runs with the interpreter of its own environment (``kernelfoundry[algo]``).
 
-Standard input: ``[[language, source], ...]``. Standard output, last line: for each kernel its memory, compute and parallelism level.
+Standard input: ``[[language, source], ...]``. Standard output, last line: for each kernel its levels of memory, compute
+and parallelism.
 """
 
 from __future__ import annotations

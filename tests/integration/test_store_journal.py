@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -9,17 +10,22 @@ from pathlib import Path
 
 import pytest
 
+from kfd.base.codec import encode
 from kfd.base.failure import CallerError, NotFound
 from kfd.base.ids import CandidateId
+from kfd.core.campaign.machine import Campaign
 from kfd.core.campaign.ports import Loaded
 from kfd.core.commands import Command, SaveText
 from kfd.core.fleet.model import Fact, JobState
+from kfd.core.search.operators import Operator
 from kfd.store import rows
 from kfd.store.journal import Journal, StoreStalled
 from kfd.store.load import load
 from kfd.store.migrate import APPLICATION_ID, migrations
+from kfd.store.old_specs import translated
 from kfd.store.read import Reader
 from kfd.testing.simulation import Simulation, drafted, sim_spec
+from tests.property import test_search_restart as search_restart
 from tests.unit.test_core_campaign import answer, judge
 
 AT = "2026-01-01T00:00:00.000+00:00"
@@ -57,7 +63,6 @@ def plain(loaded: Loaded) -> Loaded:
         loaded,
         open_candidates=sorted(loaded.open_candidates, key=lambda c: c.ordinal),
         elites=sorted(loaded.elites, key=lambda e: e.cell),
-        broken=sorted(loaded.broken, key=lambda b: b.ordinal),
         answered={key: count for key, count in loaded.answered.items() if count},
     )
 
@@ -80,6 +85,75 @@ async def test_a_restart_reads_exactly_what_was_committed(journal: Journal, read
     building = {c.id for one in snapshot.campaigns for c in one.open_candidates if c.state.value == "building"}
     assert set(snapshot.sources) == building
     assert all(simulation.rows.sources[id_] == text for id_, text in snapshot.sources.items())
+
+
+@pytest.mark.parametrize("steps", [8, 20, 30])
+async def test_a_restart_reads_what_the_search_decided_and_was_told(
+    journal: Journal, reader: Reader, steps: int
+) -> None:
+    simulation = Simulation(search_restart.answer, search_restart.judge)
+    spec = search_restart.spec_of(3, search_restart.EVERYTHING)
+    simulation.submit(spec, drafted("initial"))
+    for _ in range(steps):
+        simulation.step()
+    await write(journal, [*simulation.commands, *source_texts(simulation)])
+    (stored,) = (await load(reader.connection)).campaigns
+    (expected,) = simulation.rows.loaded()
+    assert plain(stored) == plain(expected)
+    assert Campaign(stored, simulation.now).proposal() == simulation.engine.campaigns[spec.id].proposal()
+    for candidate in simulation.rows.candidates.values():
+        assert (await reader.candidate(candidate.id)).candidate == candidate
+
+
+async def test_a_file_of_an_older_kfd_is_upgraded_and_its_campaign_goes_on(tmp_path: Path) -> None:
+    path = tmp_path / "kfd.sqlite3"
+    old = sqlite3.connect(path, isolation_level=None)
+    for migration in migrations()[:2]:
+        old.executescript(migration.sql)
+    old.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    old.execute("PRAGMA user_version = 2")
+    spec = encode(sim_spec("old"))
+    del spec["search"]
+    spec["models"] = ["large", "small"]
+    spec["emitter"] = {
+        "@": "EmitterPolicy",
+        "rewrite": 0.7,
+        "patch": 0.3,
+        "repair_depth": 3,
+        "inspirations": 1,
+        "selection": {"@": "SelectionWeights", "uniform": 0.4, "fitness": 0.6},
+    }
+    record = ("running", "", None, "[]", "", 0, 0, 0, 1, "2026-01-01T00:00:00+00:00")
+    old.execute(
+        "INSERT INTO campaign (id, idempotency_key, name, spec, state, reason, best, final_speedups, verify_note, "
+        f"verifications, active_ns, incidents, admitted, submitted_at) VALUES ({', '.join('?' * 14)})",
+        (spec["id"], "old", "old", json.dumps(spec), *record),
+    )
+    for ordinal, outcome in ((1, "compile_error"), (2, "no_recording")):
+        old.execute(
+            "INSERT INTO candidate VALUES (?, ?, ?, ?, '', 'rewrite', NULL, 'nothing', '', 0, 1, 0, 'm', 's', 'n', "
+            "'1,2,3', NULL, 0.0, '[]', 1, 1, 'w', NULL, NULL, 0)",
+            (spec["id"], ordinal, "judged" if ordinal == 1 else "discarded", outcome),
+        )
+    old.close()
+    journal, reader = await Journal.open(path), await Reader.open(path)
+    (loaded,) = (await load(reader.connection)).campaigns
+    policy = loaded.spec.search
+    assert (policy.operators.rewrite, policy.operators.patch, policy.operators.repair_depth) == (0.7, 0.3, 3)
+    assert (policy.operators.template_every, policy.parents.curiosity, policy.inspirations) == (0, 0.0, 1)
+    assert policy.models == (("large", 1.0), ("small", 1.0))
+    assert (loaded.outcomes, loaded.told, loaded.closed) == ([], 0, {("nothing", "rewrite")})
+    proposal = Campaign(loaded, 0).proposal()
+    assert proposal is not None
+    assert (proposal.operator, proposal.parent_source) == (Operator.REPAIR, "s")
+    await reader.close()
+    await journal.close()
+
+
+@pytest.mark.parametrize("emitter", [{}, 3, {"selection": 1}, {"selection": {"uniform": 1}}])
+def test_a_damaged_old_spec_is_an_error_and_not_a_surprise(emitter: object) -> None:
+    with pytest.raises(ValueError, match="older kfd"):
+        translated({"emitter": emitter, "models": []})
 
 
 async def test_a_full_disk_rolls_back_whole_and_the_same_batch_goes_in_later(journal: Journal, reader: Reader) -> None:

@@ -141,6 +141,26 @@ def test_the_screen_of_a_candidate() -> None:
     )
 
 
+def test_a_candidate_says_why_the_search_asked_for_it() -> None:
+    one = control_pb2.Candidate(
+        id="c7-9",
+        outcome="ok",
+        operator="rewrite",
+        parents=["c7-4"],
+        generation=3,
+        strategy="curiosity",
+        asked_model="large",
+        variant="ab12",
+        hints=["Fuse the steps."],
+        reaction="widen_exploration",
+    )
+    lines = render.candidate_screen(control_pb2.GetCandidateResponse(candidate=one)).splitlines()
+    assert lines[2:4] == [
+        "search   parent by curiosity, asked of large, prompt ab12, plateau: widen_exploration",
+        "hint     Fuse the steps.",
+    ]
+
+
 def test_the_table_of_workers() -> None:
     slot = admin_pb2.SlotView(
         slot="run0", kind="run", device="cpu0", state="running", job="c7-9.run", since_ns=41 * SECOND, stage="check"

@@ -1,4 +1,4 @@
-"""Laws of fitness, archive, dice, selection and the emitter."""
+"""Laws of fitness, archive and dice."""
 
 from __future__ import annotations
 
@@ -13,9 +13,7 @@ from kfd.base.ids import CandidateId
 from kfd.base.work import VerdictCode
 from kfd.core.dice import Dice
 from kfd.core.search.archive import AddStatus, Archive, Cell, Elite
-from kfd.core.search.emitter import NOTHING, Broken, EmitterPolicy, Operator, propose
 from kfd.core.search.fitness import fitness
-from kfd.core.search.selection import SelectionWeights, choose_parent, inspirations
 
 
 def elite(ordinal: int, speedup: float = 1.0, cell: Cell = (0, 0, 0), half: float = 0.02, **changes: object) -> Elite:
@@ -136,66 +134,6 @@ def test_an_option_without_weight_is_never_picked() -> None:
     assert {dice.pick("abc", (0.0, 1.0, 0.0), "z", i) for i in range(500)} == {"b"}
     with pytest.raises(ValueError, match="nothing to pick"):
         dice.pick("ab", (0.0, 0.0), "z", 0)
-
-
-def test_fitness_weighting_prefers_the_fast_and_uniform_does_not() -> None:
-    slow, fast = elite(1, 0.2), elite(2, 40.0, (1, 0, 0))
-    by_fitness = [choose_parent([slow, fast], SelectionWeights(uniform=0, fitness=1), Dice(3), i) for i in range(2000)]
-    uniform = [choose_parent([slow, fast], SelectionWeights(uniform=1, fitness=0), Dice(3), i) for i in range(2000)]
-    expected = fast.fitness / (fast.fitness + slow.fitness)
-    assert abs(by_fitness.count(fast) / 2000 - expected) < 0.04
-    assert abs(uniform.count(fast) / 2000 - 0.5) < 0.04
-
-
-def test_inspirations_are_others_and_the_best_comes_first() -> None:
-    elites = [elite(i, 1.0 + i, (i, 0, 0)) for i in range(4)]
-    shown = inspirations(elites, elites[3], Dice(1), 5, 2)
-    assert shown[0] is elites[2]
-    assert elites[3] not in shown
-    assert len(shown) == 2
-
-
-def broken(ordinal: int, depth: int = 0) -> Broken:
-    return Broken(
-        candidate=CandidateId(f"c-{ordinal}"),
-        ordinal=ordinal,
-        generation=1,
-        depth=depth,
-        source=f"s{ordinal}",
-    )
-
-
-def test_a_failure_is_repaired_before_a_new_sample_is_spent() -> None:
-    proposal = propose([elite(0)], [broken(4)], set(), EmitterPolicy(), Dice(1), 5)
-    assert proposal is not None
-    assert proposal.operator is Operator.REPAIR
-    assert proposal.parent == "c-4"
-    assert proposal.repair_depth == 1
-
-
-def test_repair_gives_up_at_its_depth() -> None:
-    proposal = propose([elite(0)], [broken(4, depth=2)], set(), EmitterPolicy(repair_depth=2), Dice(1), 5)
-    assert proposal is not None
-    assert proposal.operator is not Operator.REPAIR
-
-
-def test_nothing_is_asked_when_every_question_is_closed() -> None:
-    closed = {("s0", "rewrite"), ("s0", "patch")}
-    assert propose([elite(0)], [], closed, EmitterPolicy(), Dice(1), 1) is None
-    assert propose([], [], {(NOTHING, "rewrite")}, EmitterPolicy(), Dice(1), 1) is None
-
-
-def test_a_closed_operator_leaves_the_other_one() -> None:
-    for ordinal in range(50):
-        proposal = propose([elite(0)], [], {("s0", "rewrite")}, EmitterPolicy(), Dice(1), ordinal)
-        assert proposal is not None
-        assert proposal.operator is Operator.PATCH
-
-
-def test_without_any_elite_the_kernel_is_written_from_nothing() -> None:
-    proposal = propose([], [], set(), EmitterPolicy(), Dice(1), 0)
-    assert proposal is not None
-    assert (proposal.operator, proposal.parent, proposal.parent_source) == (Operator.REWRITE, None, NOTHING)
 
 
 def test_without_a_win_side_by_side_nothing_is_displaced_however_high_the_number() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kfd.base.failure import BadInput
-from kfd.daemon.config import Config, load_config
+from kfd.daemon.config import SEARCH, Config, load_config
 from kfd.daemon.configdoc import document
 
 ROOT = Path(__file__).parents[2]
@@ -39,7 +39,13 @@ def test_no_file_gives_the_defaults() -> None:
     [
         ("[serve]\nlisten = 'x'", "serve", "did you mean server?"),
         ("[server]\nlisen = '127.0.0.1:1'", "server.lisen", "did you mean listen?"),
-        ("[campaign.search]\npatches = 1.0", "campaign.search.patches", "did you mean patch?"),
+        ("[campaign.search.operators]\npatches = 1.0", "campaign.search.operators.patches", "did you mean patch?"),
+        ("[campaign.search]\nparent = {}", "campaign.search.parent", "did you mean parents?"),
+        (
+            "[campaign.search]\nmodels = { lage = 1 }\n[[llm.models]]\nname = 'large'\nbase_url = 'http://h'",
+            "campaign.search.models names 'lage'",
+            "did you mean large?",
+        ),
         (
             "[[llm.models]]\nname = 'a'\nmodel = 'b'\nbase_ulr = 'http://127.0.0.1'",
             "base_ulr",
@@ -64,7 +70,10 @@ def test_an_unknown_key_is_refused_with_the_nearest_one(tmp_path: Path, text: st
         "[server]\nlisten = '127.0.0.1:99999'",
         "[campaign]\nin_flight = 0",
         "[campaign]\nin_flight = 'many'",
-        "[campaign.search]\nrewrite = 0.0\npatch = 0.0",
+        "[campaign.search.operators]\nrewrite = 0.0\npatch = 0.0",
+        "[campaign.search.prompts]\nperiod = 10",
+        "[campaign.search]\noperators = 'many'",
+        "[campaign]\nsearch = 1",
         "[campaign.measure]\ntarget_half_width = 0",
         "not toml at all",
     ],
@@ -80,3 +89,17 @@ def test_what_cannot_be_is_refused_with_file_and_mend(tmp_path: Path, text: str)
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=re.escape("none.toml")):
         load_config(tmp_path / "none.toml")
+
+
+def test_the_search_section_is_the_policy_of_campaigns_and_says_who_is_asked(tmp_path: Path) -> None:
+    models = "".join(
+        f"[[llm.models]]\nname = '{name}'\nbase_url = 'http://h'\nweight = {weight}\n"
+        for name, weight in (("a", 2), ("b", 1), ("c", 0))
+    )
+    plain = load_config(written(tmp_path, models))
+    assert plain.campaign.policy() == SEARCH
+    assert plain.model_shares() == (("a", 2.0), ("b", 1.0))
+    text = "[campaign.search]\nmodels = { c = 1 }\ninspirations = 1\n[campaign.search.hints]\nlimit = 3\n" + models
+    chosen = load_config(written(tmp_path, text))
+    assert (chosen.campaign.policy().inspirations, chosen.campaign.policy().hints.limit) == (1, 3)
+    assert chosen.model_shares() == (("c", 1.0),)

@@ -1,0 +1,195 @@
+"""A campaign that is killed and restored asks what it would have asked: the search is its rows and nothing else."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kfd.base.ids import CandidateId
+from kfd.base.work import AdmitSpec, BuildSpec, Incident, IncidentCode, Report, VerdictCode
+from kfd.core.campaign.machine import Campaign
+from kfd.core.campaign.replay import replay
+from kfd.core.campaign.state import Asked, CampaignSpec, Candidate
+from kfd.core.commands import DraftRequest
+from kfd.core.events import DraftEvent, DraftMissed, DraftRejected, Event
+from kfd.core.fleet.model import Job
+from kfd.core.search.bandit import BanditPolicy
+from kfd.core.search.hints import HintPolicy
+from kfd.core.search.operators import Operator, OperatorPolicy
+from kfd.core.search.plateau import PlateauPolicy
+from kfd.core.search.proposals import SearchPolicy
+from kfd.core.search.strategies import ParentWeights
+from kfd.testing.simulation import Simulation, arrived, drafted, report_for, sim_spec
+
+EVERYTHING = SearchPolicy(
+    parents=ParentWeights(uniform=1.0, fitness=1.0, curiosity=2.0, island=1.0, migration_interval=7),
+    hints=HintPolicy(threshold=0.0, min_moves=1, limit=3),
+    operators=OperatorPolicy(crossover=0.5, repair_depth=2, template_every=9, simplify_every=11, simplify_above=1.0),
+    bandit=BanditPolicy(),
+    plateau=PlateauPolicy(patience=5, min_gain=0.05),
+    models=(("large", 1.0), ("small", 3.0)),
+)
+"""Every mechanism that there is."""
+
+
+def number(*parts: object) -> int:
+    return int(hashlib.sha256(repr(parts).encode()).hexdigest(), 16)
+
+
+def answer(request: DraftRequest) -> DraftEvent:
+    """Most answers are kernels; some repeat an earlier one, some hold none, some questions have no answer."""
+    dice = number(request.campaign.seed, request.ordinal)
+    match dice % 12:
+        case 0:
+            return DraftMissed(candidate=request.candidate, text="no recording")
+        case 1:
+            return DraftRejected(
+                candidate=request.candidate,
+                reason="no_code_block",
+                detail="none",
+                model="m",
+                input_tokens=3,
+                output_tokens=7,
+                texts=(),
+            )
+        case 2:
+            return arrived(request, "the same again")
+    cell = (dice // 12 % 4, dice // 48 % 4, dice // 192 % 4)
+    return arrived(request, f"kernel {request.ordinal} " + "x" * (dice % 50), cell)
+
+
+def judge(job: Job) -> Report:
+    """Every verdict, and an incident now and then."""
+    if isinstance(job.spec.work, AdmitSpec) or "-0." in job.id:
+        return report_for(job, VerdictCode.OK, 1.0)
+    dice = number(job.id.rpartition(".")[0])
+    if dice % 23 == 0:
+        return Report(outcome=Incident(code=IncidentCode.DEVICE, text="lost"))
+    if isinstance(job.spec.work, BuildSpec):
+        return report_for(job, VerdictCode.COMPILE_ERROR if dice % 7 == 0 else VerdictCode.OK)
+    code = VerdictCode.INCORRECT if dice % 5 == 0 else VerdictCode.OK
+    return report_for(job, code, 0.5 + dice % 300 / 50)
+
+
+class Watched(Simulation):
+    """After every event a campaign restored from the rows is asked beside the one that lives."""
+
+    asked = 0
+
+    def post(self, event: Event) -> None:
+        """Give the engine one event, then compare."""
+        super().post(event)
+        for loaded in self.rows.loaded():
+            live = self.engine.campaigns[loaded.spec.id]
+            assert Campaign(loaded, self.now).proposal() == live.proposal()
+            self.asked += 1
+
+
+def spec_of(seed: int, policy: SearchPolicy) -> CampaignSpec:
+    return sim_spec(f"restart-{seed}", seed=seed, search=policy, budget_candidates=60, in_flight=5)
+
+
+@settings(deadline=None, max_examples=12)
+@given(seed=st.integers(1, 2**40), from_nothing=st.booleans())
+def test_the_restored_search_asks_what_the_killed_one_would_have(seed: int, from_nothing: bool) -> None:
+    simulation = Watched(answer, judge)
+    simulation.submit(spec_of(seed, EVERYTHING), None if from_nothing else drafted("initial"))
+    simulation.run()
+    assert simulation.asked > 60
+
+
+@settings(deadline=None, max_examples=8)
+@given(seed=st.integers(1, 2**40), kill_at=st.sets(st.integers(0, 60), max_size=6))
+def test_kills_change_nothing_that_was_decided(seed: int, kill_at: set[int]) -> None:
+    """One candidate in flight: then nothing but the search decides, and whole campaigns must be equal."""
+    spec = replace(spec_of(seed, EVERYTHING), in_flight=1, budget_candidates=25)
+    calm, stormy = Simulation(answer, judge), Simulation(answer, judge)
+    for simulation in (calm, stormy):
+        simulation.submit(spec, drafted("initial"))
+    calm.run()
+    for step in range(61):
+        if step in kill_at:
+            stormy.kill_daemon()
+        stormy.step()
+    stormy.run()
+    assert {one.id: one.asked for one in stormy.rows.candidates.values()} == {
+        one.id: one.asked for one in calm.rows.candidates.values()
+    }
+    assert stormy.rows.elites == calm.rows.elites
+
+
+@settings(deadline=None, max_examples=15)
+@given(seed=st.integers(1, 2**40), from_nothing=st.booleans(), steps=st.integers(5, 60))
+def test_a_replay_makes_every_decision_again(seed: int, from_nothing: bool, steps: int) -> None:
+    simulation = Simulation(answer, judge)
+    spec = spec_of(seed, EVERYTHING)
+    simulation.submit(spec, None if from_nothing else drafted("initial"))
+    for _ in range(steps):
+        simulation.step()
+    stored = list(simulation.rows.candidates.values())
+    result = replay(spec, stored)
+    assert result.difference is None
+    assert result.decisions == sum(one.operator is not Operator.INITIAL for one in stored)
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        (lambda one: replace(one, operator=Operator.TEMPLATE), "operator"),
+        (lambda one: replace(one, parent=CandidateId("c-999")), "parent"),
+        (lambda one: replace(one, inspirations=()), "inspirations"),
+        (lambda one: replace(one, asked=replace(one.asked, hints=((0, 1), (1, 1), (2, 1)))), "hints"),
+        (lambda one: replace(one, asked=replace(one.asked, model="other")), "model"),
+    ],
+)
+def test_a_replay_stops_at_the_first_decision_that_differs(change: Callable[[Candidate], Candidate], what: str) -> None:
+    simulation = Simulation(answer, judge)
+    spec = spec_of(11, EVERYTHING)
+    simulation.submit(spec, drafted("initial"))
+    simulation.run()
+    stored = sorted(simulation.rows.candidates.values(), key=lambda one: one.ordinal)
+    at = next(n for n, one in enumerate(stored) if n > 20 and one.inspirations and one.operator is not Operator.REPAIR)
+    stored[at] = change(stored[at])
+    difference = replay(spec, stored).difference
+    assert difference is not None
+    assert (difference.candidate, difference.what) == (stored[at].id, what)
+
+
+def test_a_replay_notices_an_outcome_that_was_changed() -> None:
+    simulation = Simulation(answer, judge)
+    spec = spec_of(11, EVERYTHING)
+    simulation.submit(spec, drafted("initial"))
+    simulation.run()
+    stored = [
+        replace(one, told=replace(one.told, kept=False)) if one.told is not None and one.told.nth < 20 else one
+        for one in simulation.rows.candidates.values()
+    ]
+    assert replay(spec, stored).difference is not None
+
+
+def test_a_campaign_of_an_older_kfd_cannot_be_replayed() -> None:
+    simulation = Simulation(answer, judge)
+    spec = spec_of(11, EVERYTHING)
+    simulation.submit(spec, drafted("initial"))
+    simulation.run()
+    with pytest.raises(ValueError, match="older kfd"):
+        replay(spec, [replace(one, asked=Asked()) for one in simulation.rows.candidates.values()])
+
+
+@pytest.mark.parametrize("mechanism", ["hints", "reaction", "crossover", "simplify", "template", "repair", "island"])
+def test_the_worlds_above_reach_every_mechanism(mechanism: str) -> None:
+    simulation = Simulation(answer, judge)
+    for seed in (1, 2, 3):
+        simulation.submit(spec_of(seed, EVERYTHING), drafted("initial"))
+    simulation.run()
+    seen = set()
+    for one in simulation.rows.candidates.values():
+        seen |= {one.operator.value, one.asked.strategy}
+        seen |= {"hints"} if one.asked.hints else set()
+        seen |= {"reaction"} if one.asked.reaction else set()
+    assert mechanism in seen
