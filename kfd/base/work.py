@@ -16,6 +16,7 @@ from kfd.base.instant import SECOND, Span
 
 __all__ = [
     "CANDIDATE",
+    "CHECKED_ONLY",
     "INCUMBENT",
     "INITIAL",
     "REFERENCE",
@@ -47,6 +48,8 @@ __all__ = [
 ]
 
 
+CHECKED_ONLY = "triton:interpreter"
+"""The target whose runs are checked and never timed: Triton's interpreter on the processor."""
 CANDIDATE, REFERENCE, INITIAL, INCUMBENT = "candidate", "reference", "initial", "incumbent"
 """What a run times: the candidate, and the baselines beside it. The incumbent is what the candidate would displace,
 there only when a win is confirmed."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from kfd.base.work import CHECKED_ONLY
 from kfd.tasks.spec import Tolerance
 
 __all__ = ["DTYPE_BYTES", "TOLERANCES", "TOOLCHAINS", "Toolchain", "all_targets"]
@@ -81,7 +82,7 @@ TOOLCHAINS: dict[str, Toolchain] = {
         ),
         Toolchain(
             name="triton",
-            targets=tuple(f"triton:sm_{gpu}" for gpu in _NVIDIA_GPUS),
+            targets=(*(f"triton:sm_{gpu}" for gpu in _NVIDIA_GPUS), CHECKED_ONLY),
             suffixes=(".py",),
             flag=re.compile(r"(?!)"),
             device_form=True,

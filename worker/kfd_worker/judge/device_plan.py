@@ -7,9 +7,9 @@ from typing import Any
 
 from kfd.base.codec import decode
 from kfd.tasks.launchbind import bind
-from kfd.tasks.launchplan import LaunchPlan
+from kfd.tasks.launchplan import ArgumentKind, LaunchPlan
 from kfd_worker.toolchains import triton_entries
-from kfd_worker.toolchains.package import HOST_FORM, TRITON
+from kfd_worker.toolchains.package import HOST_FORM, INTERPRETED, TRITON
 
 __all__ = ["NoVariant", "load_order", "map_order", "plan_order"]
 
@@ -50,5 +50,17 @@ def load_order(header: Mapping[str, Any], path: str) -> dict[str, Any]:
     """The ``load`` order for a payload that lies at ``path`` in the box."""
     if header["abi"]["kind"] == HOST_FORM:
         return {"do": "load", "path": path, "entry": header["entries"]["entry"]}
+    if header["abi"]["kind"] == INTERPRETED:
+        return {"do": "load", "path": path, "kind": INTERPRETED, "options": [], "types": _pointer_types(header)}
     more = triton_entries.load_order(header["entries"]) if header["abi"]["kind"] == TRITON else {}
     return {"do": "load", "path": path, "kind": header["abi"]["kind"], "options": list(header["options"]), **more}
+
+
+def _pointer_types(header: Mapping[str, Any]) -> dict[str, Any]:
+    """What the plan's pointers lead to: dtypes by the number of the argument, and of every scratch buffer."""
+    plan = decode(LaunchPlan, header["plan"])
+    given = [one for launch in plan.launches for one in launch.arguments if one.kind is ArgumentKind.PARAMETER]
+    return {
+        "arg": {str(one.index): one.dtype for one in given if one.pointer},
+        "scratch": [buffer.dtype for buffer in plan.scratch],
+    }

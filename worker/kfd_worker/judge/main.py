@@ -47,7 +47,7 @@ from kfd_worker.judge.machine import environment, steal_ticks
 from kfd_worker.judge.meter import Meter
 from kfd_worker.judge.side import Side
 from kfd_worker.judge.taskcode import LoadedTask, draw_seed
-from kfd_worker.toolchains.package import HOST_FORM, ON_GPU
+from kfd_worker.toolchains.package import HOST_FORM, INTERPRETED, ON_GPU
 
 __all__ = ["Judge", "main"]
 
@@ -216,6 +216,8 @@ class _Run:
             told.append(("noise_floor", f"{self._admission.noise_floor:.4f}"))
         if self._cases:
             told.append(("bitwise_repeatable", "yes" if self._notes.bitwise else "no"))
+        if self._candidate.header["abi"]["kind"] == INTERPRETED:
+            told.append(("timing", "refused on the interpreter"))
         if self._notes.skipped:
             told.append(("check_skipped", "; ".join(self._notes.skipped)[:1000]))
         if self._task is not None:
@@ -256,6 +258,9 @@ class _Run:
         draws = Draws(Pools(draw_seed(self._spec.seed, "pools")).fill)
         checked = check(task, self._spec.seed, candidate, baselines, self._cases, self._alive, self._notes, draws)
         self._stages.append((str(Stage.CHECK), time.monotonic_ns() - began))
+        if candidate.header["abi"]["kind"] == INTERPRETED:
+            # An interpreter's times say nothing about the kernel.
+            return
         began = self._stage(Stage.BENCHMARK, time.monotonic_ns())
         self._comparisons = benchmark(
             task,

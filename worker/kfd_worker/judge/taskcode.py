@@ -21,6 +21,7 @@ import torch
 from kfd.base.digest import Digest, digest_of
 from kfd.base.expr import evaluate
 from kfd.base.instant import Span
+from kfd.base.work import CHECKED_ONLY
 from kfd.tasks import load, unpack
 from kfd.tasks.spec import Case, Parameter, Role, TaskSpec
 from kfd_worker.judge.arena import DTYPES, ArraySpec
@@ -161,7 +162,7 @@ class LoadedTask:
     @property
     def on_gpu(self) -> bool:
         """Whether the reference runs on an NVIDIA device, beside the kernels that it is compared with."""
-        return self.spec.toolchain in _ON_GPU
+        return self.spec.toolchain in _ON_GPU and self.spec.targets[0] != CHECKED_ONLY
 
     def reference(self, case: Case, values: Values) -> list[torch.Tensor]:
         """The reference's outputs on given inputs, on the host, in the interface's order. Raises ReferenceFault."""

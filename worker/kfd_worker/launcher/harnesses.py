@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,13 +23,23 @@ from kfd_worker.harness import (
     cuda_shield,
     opencl_api,
     opencl_child,
+    triton_child,
 )
 from kfd_worker.launcher.places import MAIN_FOLDER
 from kfd_worker.sandbox.box import Mount
 from kfd_worker.toolchains import package
-from kfd_worker.toolchains.package import ON_GPU
+from kfd_worker.toolchains.package import INTERPRETED, ON_GPU
 
-__all__ = ["Harness", "Unfit", "cuda_harness", "fitting", "host_harness", "opencl_harness", "program_mounts"]
+__all__ = [
+    "Harness",
+    "Unfit",
+    "cuda_harness",
+    "fitting",
+    "host_harness",
+    "interpreter_harness",
+    "opencl_harness",
+    "program_mounts",
+]
 
 
 _FIRST_OWN = 90
@@ -53,6 +64,8 @@ class Harness:
     program: str
     """Path of the program in the box."""
     mounts: tuple[Mount, ...]
+    python: str = ""
+    """The interpreter of the program with its packages; empty: the base one, which sees none."""
     arguments: tuple[str, ...] = ()
     env: tuple[tuple[str, str], ...] = ()
     runtime: str = ""
@@ -123,6 +136,20 @@ def cuda_harness(device: Device) -> Harness:
         env=(*_DRIVER, ("CUDA_VISIBLE_DEVICES", device.id), ("CUDA_CACHE_DISABLE", "1")),
         device=architecture,
         nodes=nvidia_nodes(device.id),
+    )
+
+
+def interpreter_harness() -> Harness:
+    """Modules of ``triton:interpreter``, checked on the processor and never timed.
+
+    The box sees the worker's own Python with its packages, by the name of its virtual environment.
+    """
+    return Harness(
+        kinds=(INTERPRETED,),
+        targets=("triton:interpreter",),
+        program=f"{MAIN_FOLDER}/triton_child.py",
+        mounts=program_mounts(child, confine, triton_child),
+        python=sys.executable,
     )
 
 

@@ -193,12 +193,14 @@ async def _judged(
 def _run_box(side: _Side, fd: int, limits: Limits, uid: int, slot: RunSlot) -> Box:
     empty = side.payload.parent.parent / "empty"
     empty.mkdir(mode=0o755, exist_ok=True)
+    own = side.harness.python
+    python = (own, "-I", "-B") if own else (base_interpreter(), "-I", "-S", "-B")
     return Box(
         name="run",
-        argv=(base_interpreter(), "-I", "-S", "-B", side.harness.program, str(fd), *side.harness.arguments),
+        argv=(*python, side.harness.program, str(fd), *side.harness.arguments),
         mounts=(
-            *interpreter_mounts(packages=False),
-            *package_masks(empty),
+            *interpreter_mounts(packages=bool(own)),
+            *(() if own else package_masks(empty)),
             *side.harness.mounts,
             *side.harness.system,
             Mount(source=str(side.payload.parent), target="/job"),

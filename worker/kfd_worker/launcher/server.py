@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import errno
+import importlib.util
 import os
 import shutil
 import socket
@@ -28,7 +29,13 @@ from kfd_worker.launcher.buildcache import BuildCache
 from kfd_worker.launcher.builds import Workbench, build
 from kfd_worker.launcher.config import DeviceFact, LauncherConfig, LauncherFacts, ToolchainFact
 from kfd_worker.launcher.frames import read_frame, write_frame
-from kfd_worker.launcher.harnesses import Harness, cuda_harness, host_harness, opencl_harness
+from kfd_worker.launcher.harnesses import (
+    Harness,
+    cuda_harness,
+    host_harness,
+    interpreter_harness,
+    opencl_harness,
+)
 from kfd_worker.launcher.job import Job
 from kfd_worker.launcher.judges import JudgeDied, JudgeProcess
 from kfd_worker.launcher.places import Inputs, MissingInput, MissingPackage, folder_name, package_folders
@@ -84,17 +91,20 @@ def cpu_harnesses(config: LauncherConfig, threads: int, absent: dict[str, str]) 
 
     Without a runtime, what to install is added to ``absent``.
     """
+    found = [host_harness()]
+    if all(importlib.util.find_spec(name) is not None for name in ("triton", "numpy")):
+        found.append(interpreter_harness())
     folder = Path(config.state_dir, "toolchains", "opencl")
     empty = folder / "empty"
     empty.mkdir(parents=True, exist_ok=True)
     empty.chmod(0o755)
     try:
         runtime = find_runtime(folder)
-        return host_harness(), opencl_harness(runtime, probe(runtime, "cpu"), "cpu", empty, threads)
+        found.append(opencl_harness(runtime, probe(runtime, "cpu"), "cpu", empty, threads))
     except NotInstalled as error:
         for name in ("opencl", "sycl"):
             absent.setdefault(name, str(error))
-        return (host_harness(),)
+    return tuple(found)
 
 
 class Launcher:

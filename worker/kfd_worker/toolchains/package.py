@@ -20,7 +20,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["HOST_FORM", "MAGIC", "ON_GPU", "TRITON", "PackageError", "compatible", "read", "write"]
+__all__ = ["HOST_FORM", "INTERPRETED", "MAGIC", "ON_GPU", "TRITON", "PackageError", "compatible", "read", "write"]
 
 MAGIC = b"kfd-package-1\n"
 
@@ -29,6 +29,9 @@ HOST_FORM = "host-so"
 
 TRITON = "triton-cubin"
 """Payload kind whose kernels were compiled one by one for what the launch plan gives them."""
+
+INTERPRETED = "triton-source"
+"""Payload kind that an interpreter runs: it is checked and never timed."""
 
 ON_GPU = ("cubin", TRITON)
 """Payload kinds that run on an NVIDIA device."""
