@@ -64,10 +64,8 @@ def make_inputs(case, generator):
 
 
 def reference(x):
-    v = torch.zeros_like(x)
-    for _ in range({STEPS}):
-        v = torch.add(x, v, alpha=0.5)
-    return v
+    # What the kernel's recurrence arrives at. As a recurrence it would not be admitted: early steps are not seen.
+    return x * 2.0
 """
 # One chain of dependent steps for each element, which the compiler must not merge with another's.
 KERNEL = f"""#include <cstdint>

@@ -98,7 +98,7 @@ async def measure(total: int, campaigns: int, agents: int, in_flight: int, folde
         {
             "server": {"listen": "127.0.0.1:0"},
             "disk": {"floor_mb": 0},
-            "campaign": {"search": {"patch": 0.0}},  # a stub cannot know its parent's text
+            "campaign": {"search": {"operators": {"patch": 0.0}}},  # a stub cannot know its parent's text
         }
     )
     each = -(-total // campaigns)

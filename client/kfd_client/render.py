@@ -218,6 +218,7 @@ def candidate_screen(response: control_pb2.GetCandidateResponse) -> str:
     made = f"by {plain_line(one.operator, 40)} from {parents}" if one.operator else "the task's own kernel"
     model = f", {plain_line(one.model, 100)}" if one.model else ""
     lines.append(f"made     {made}, generation {one.generation}{model}")
+    lines += _search_lines(one)
     if one.cell:
         elite = ", the best of its cell" if one.elite else ""
         lines.append(f"cell     memory, algorithm, parallelism = {plain_line(one.cell, 40)}{elite}")
@@ -240,6 +241,21 @@ def candidate_screen(response: control_pb2.GetCandidateResponse) -> str:
         lines.append("log      (its last lines)")
         lines += [f"  | {line}" for line in plain(one.log_tail[-8000:]).rstrip().split("\n")[-40:]]
     return "\n".join(lines) + "\n"
+
+
+def _search_lines(one: control_pb2.Candidate) -> list[str]:
+    """Why the search asked for it; nothing for a kernel that it did not ask for."""
+    said = [f"parent by {plain_line(one.strategy, 40)}"] if one.strategy else []
+    if one.asked_model and one.asked_model != "default":
+        said.append(f"asked of {plain_line(one.asked_model, 100)}")
+    if one.variant:
+        said.append(f"prompt {plain_line(one.variant, 40)}")
+    if one.point:
+        said.append(f"point {plain_line(one.point, 600)}")
+    if one.reaction:
+        said.append(f"plateau: {plain_line(one.reaction, 40)}")
+    lines = [f"search   {', '.join(said)}"] if said else []
+    return lines + [f"hint     {plain_line(hint, 300)}" for hint in one.hints[:3]]
 
 
 def worker_table(response: admin_pb2.ListWorkersResponse) -> str:

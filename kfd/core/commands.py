@@ -11,7 +11,8 @@ from kfd.base.work import Report
 from kfd.core.campaign.state import CampaignRecord, CampaignSpec, Candidate
 from kfd.core.fleet.model import CallId, Fact, Reply, SaveJob
 from kfd.core.search.archive import Cell
-from kfd.core.search.emitter import Operator
+from kfd.core.search.operators import Operator
+from kfd.core.search.tuning import Values
 
 __all__ = [
     "Command",
@@ -114,6 +115,12 @@ class DraftRequest:
     nth: int
     inspirations: tuple[CandidateId, ...]
     best: CandidateId | None
+    hints: tuple[str, ...]
+    """Directions of the search in words."""
+    values: Values
+    """Point of a sweep: the parent's source with these values, and nobody is asked."""
+    model: str
+    """Configured name of the model; empty lets the generator choose."""
     model_choice: float
 
 

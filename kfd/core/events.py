@@ -11,6 +11,7 @@ from kfd.core.campaign.state import CampaignSpec
 from kfd.core.commands import Packed
 from kfd.core.fleet.model import CallId, Registration, SyncReport
 from kfd.core.search.archive import Cell
+from kfd.core.search.tuning import Declared
 
 __all__ = [
     "AgentLeft",
@@ -106,6 +107,8 @@ class Drafted:
     kernel_text: str
     normal: str
     cell: Cell
+    space: Declared | None = None
+    """What a template declares."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -100,6 +100,40 @@ def demo(task: Path, folder: Path, least_gain: float, accept_unsandboxed: bool) 
     sys.exit(run_demo(task, folder, least_gain, accept_unsandboxed=accept_unsandboxed))
 
 
+@main.group()
+def debug() -> None:
+    """Look into what a daemon has stored."""
+
+
+@debug.command("replay")
+@click.argument("campaign")
+@click.option(
+    "--state-dir",
+    type=click.Path(path_type=Path),
+    help="State folder; default $KFD_STATE_DIR or ~/.local/state/kfd.",
+)
+def debug_replay(campaign: str, state_dir: Path | None) -> None:
+    """Make every decision of CAMPAIGN's search again from what is stored; exit 1 at the first difference."""
+    import asyncio
+
+    from kfd.daemon.config import Config
+    from kfd.daemon.config import state_dir as state_dir_of
+    from kfd.daemon.replay import replayed
+    from kfd.daemon.state import StateFolder
+
+    database = StateFolder(state_dir if state_dir is not None else state_dir_of(Config())).database
+    if not database.exists():
+        _fail(f"there is no {database}", "name the daemon's state folder with --state-dir", EXIT_USAGE)
+    try:
+        is_equal, text = asyncio.run(replayed(database, campaign))
+    except CallerError as error:
+        _fail(str(error), error.mend, EXIT_USAGE)
+    except (sqlite3.Error, ValueError) as error:
+        _fail(f"the state cannot be read: {error}", "name the daemon's state folder with --state-dir", EXIT_USAGE)
+    click.echo(text)
+    sys.exit(0 if is_equal else 1)
+
+
 def _fail(text: str, mend: str, code: int) -> None:
     click.echo(f"kfd: {text}", err=True)
     if mend:

@@ -14,11 +14,14 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from kfd.base.failure import BadInput
 from kfd.base.instant import SECOND
 from kfd.base.work import MeasurementPlan
-from kfd.core.search.emitter import EmitterPolicy
-from kfd.core.search.selection import SelectionWeights
+from kfd.core.search.proposals import ANY_MODEL, SearchPolicy
+from kfd.core.search.settings import SettingsError, policy_of
 from kfd.llm.config import LlmConfig
 
-__all__ = ["Config", "load_config", "state_dir"]
+__all__ = ["SEARCH", "Config", "load_config", "state_dir"]
+
+SEARCH = SearchPolicy()
+"""The search that a campaign has unless it is configured (docs/search.md)."""
 
 
 class _Section(BaseModel):
@@ -69,27 +72,6 @@ class DiskConfig(_Section):
     )
 
 
-class SearchConfig(_Section):
-    """Shares of operators and parent strategies."""
-
-    rewrite: float = Field(default=0.6, ge=0, description="Share of whole rewrites.")
-    patch: float = Field(default=0.4, ge=0, description="Share of SEARCH/REPLACE patches.")
-    repair_depth: int = Field(default=2, ge=0, le=10, description="Repairs in a row on one line of failures; 0: none.")
-    inspirations: int = Field(default=2, ge=0, le=8, description="Other elites shown in a prompt.")
-    parent_uniform: float = Field(default=0.4, ge=0, description="Share of parents drawn uniformly over cells.")
-    parent_fitness: float = Field(default=0.6, ge=0, description="Share of parents drawn in proportion to fitness.")
-
-    def policy(self) -> EmitterPolicy:
-        """As the core wants it. Raises ValueError."""
-        return EmitterPolicy(
-            rewrite=self.rewrite,
-            patch=self.patch,
-            repair_depth=self.repair_depth,
-            inspirations=self.inspirations,
-            selection=SelectionWeights(uniform=self.parent_uniform, fitness=self.parent_fitness),
-        )
-
-
 class MeasureConfig(_Section):
     """How long candidates are measured."""
 
@@ -114,8 +96,14 @@ class CampaignConfig(_Section):
     """Defaults of campaigns."""
 
     in_flight: int = Field(default=4, ge=1, le=256, description="Candidates in flight per campaign.")
-    search: SearchConfig = SearchConfig()
+    search: dict[str, Any] = Field(default_factory=dict, description="How candidates are asked for: sections below.")
     measure: MeasureConfig = MeasureConfig()
+
+    def policy(self) -> SearchPolicy:
+        """The search as the core wants it. Raises SettingsError."""
+        if "prompts" in self.search:
+            raise SettingsError("search.prompts: prompts do not evolve in this version; remove the section")
+        return policy_of(self.search, SEARCH)
 
 
 class WorkerConfig(_Section):
@@ -138,6 +126,12 @@ class Config(_Section):
     worker: WorkerConfig = WorkerConfig()
     llm: LlmConfig = LlmConfig()
 
+    def model_shares(self) -> tuple[tuple[str, float], ...]:
+        """Models to ask when a campaign names none: those of the search's settings, else all that have a weight."""
+        if "models" in self.campaign.search:
+            return self.campaign.policy().models
+        return tuple((model.name, model.weight) for model in self.llm.models if model.weight > 0)
+
 
 def load_config(path: Path | None) -> Config:
     """Read a file (or the defaults). Raises BadInput naming file, key and what to do."""
@@ -153,7 +147,7 @@ def load_config(path: Path | None) -> Config:
         raise BadInput(f"is not TOML: {error}", file=str(path), mend="mend the syntax") from error
     try:
         config = Config.model_validate(data)
-        config.campaign.search.policy()
+        _check_search(config)
     except ValidationError as error:
         # A misspelt key explains a missing one, so it is named first.
         first = min(error.errors(include_url=False), key=lambda one: one["type"] != "extra_forbidden")
@@ -161,9 +155,20 @@ def load_config(path: Path | None) -> Config:
         if first["type"] == "extra_forbidden":
             raise BadInput(f"unknown key {key}", file=str(path), mend=_suggest(first["loc"])) from error
         raise BadInput(f"{key}: {first['msg']}", file=str(path), mend=f"correct {key}") from error
-    except ValueError as error:
-        raise BadInput(f"campaign.search: {error}", file=str(path), mend="correct the shares") from error
+    except SettingsError as error:
+        text, _, mend = str(error).replace("search.", "campaign.search.").partition("; ")
+        raise BadInput(text, file=str(path), mend=mend or "correct the value") from error
     return config
+
+
+def _check_search(config: Config) -> None:
+    """Raise SettingsError when the search cannot be used, or shares out models that are not configured."""
+    known = [ANY_MODEL, *(model.name for model in config.llm.models)]
+    for name, _ in config.campaign.policy().models:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+            mend = f"did you mean {near[0]}?" if near else "add it as [[llm.models]], or leave it out"
+            raise SettingsError(f"search.models names {name[:80]!r}, which is not configured; {mend}")
 
 
 def _suggest(loc: tuple[int | str, ...]) -> str:

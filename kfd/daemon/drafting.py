@@ -7,7 +7,6 @@ ends with none. Texts are rendered, parsed and compressed in threads, so that th
 from __future__ import annotations
 
 import asyncio
-import hashlib
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -21,10 +20,13 @@ from kfd.base.ids import CampaignId, CandidateId
 from kfd.base.instant import SECOND
 from kfd.base.work import BuildResult, RunResult
 from kfd.core.commands import DraftRequest, Packed
-from kfd.core.events import DraftArrived, Drafted, DraftEvent, DraftFaulted, DraftMissed, DraftRejected
+from kfd.core.events import DraftArrived, DraftEvent, DraftFaulted, DraftMissed, DraftRejected
+from kfd.core.search.operators import Operator
 from kfd.core.views import CandidateView
+from kfd.daemon import tuning
+from kfd.daemon.tuning import kernel_of
 from kfd.llm.port import Answer, Ask, Generator, Miss, ProviderFault
-from kfd.prompting import answers, features, render
+from kfd.prompting import answers, render
 from kfd.prompting.render import Exemplar, PromptRequest
 from kfd.store.rows import pack
 from kfd.tasks import Task, load
@@ -142,6 +144,8 @@ class Drafter:
             raise ProviderFault("credentials", text, retry_after_ns=None)
         task = await self._task(spec.task)
         self._files[spec.id] = task.files
+        if request.operator is Operator.TUNE:
+            return await self._point(request, task.spec)
         prepared = await self._prepare(request, task.spec)
         reply = await generator.answer(
             Ask(
@@ -152,7 +156,7 @@ class Drafter:
                 nth=request.nth,
                 system=prepared.system,
                 user=prepared.user,
-                model=spec.models[int(request.model_choice * len(spec.models))] if spec.models else "",
+                model=request.model,
                 choice=request.model_choice,
             )
         )
@@ -160,6 +164,15 @@ class Drafter:
             return DraftMissed(candidate=request.candidate, text=reply.text)
         size = len(reply.text) + len(prepared.kernel.text)
         return await _beside(size, _judge_answer, request, prepared, reply, task.spec)
+
+    async def _point(self, request: DraftRequest, spec: TaskSpec) -> DraftEvent:
+        """A sweep's point: the template's source with these values as its defaults. Nobody is asked."""
+        if request.parent is None:
+            raise NotFound(f"{request.candidate} is a point of no template")
+        text = await self._texts.text(request.parent, "source")
+        if text is None:
+            raise NotFound(f"the source of {request.parent} is missing")
+        return await _beside(len(text), tuning.point, request, text, spec)
 
     async def _prepare(self, request: DraftRequest, spec: TaskSpec) -> _Prepared:
         parent = await self._exemplar(request.parent, spec) if request.parent is not None else None
@@ -177,7 +190,7 @@ class Drafter:
             parent=parent,
             best=best,
             inspirations=tuple(others),
-            hints=(),
+            hints=request.hints,
             device=(("target", request.campaign.target),),
         )
         kernel = parent.kernel if parent is not None else spec.kernel
@@ -249,14 +262,10 @@ def _judge_answer(request: DraftRequest, prepared: _Prepared, answer: Answer, sp
             texts=texts,
         )
     text = parsed.kernel.text
+    space = tuning.declared(parsed.kernel) if request.operator is Operator.TEMPLATE else None
     return DraftArrived(
         candidate=request.candidate,
-        drafted=Drafted(
-            source=hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest(),
-            kernel_text=text,
-            normal=features.normal_form(text).hash,
-            cell=features.behaviour(text, request.campaign.toolchain),
-        ),
+        drafted=tuning.drafted(parsed.kernel, request.campaign.toolchain, space=space),
         model=answer.model,
         input_tokens=usage.input_tokens or 0,
         output_tokens=usage.output_tokens or 0,
@@ -280,7 +289,7 @@ def _exemplar(view: CandidateView, text: str, spec: TaskSpec) -> Exemplar:
         )
     return Exemplar(
         candidate=candidate.id,
-        kernel=_kernel_of(text, spec.kernel),
+        kernel=kernel_of(text, spec.kernel),
         outcome=candidate.outcome,
         text=candidate.text,
         diagnostics=diagnostics,
@@ -292,26 +301,3 @@ def _exemplar(view: CandidateView, text: str, spec: TaskSpec) -> Exemplar:
         ),
         cell=",".join(map(str, candidate.cell)) if candidate.cell else "",
     )
-
-
-def _kernel_of(text: str, frame: KernelFile) -> KernelFile:
-    """A candidate's file with its blocks found again: what lies outside the blocks never changes.
-
-    Raises ValueError when it did.
-    """
-    contents: list[str] = []
-    at = 0
-    for index, block in enumerate(frame.blocks):
-        before = frame.text[frame.blocks[index - 1].end if index else 0 : block.start]
-        if text[at : at + len(before)] != before:
-            raise ValueError("the text outside the EVOLVE blocks differs from the task's")
-        at += len(before)
-        is_last = index == len(frame.blocks) - 1
-        after = frame.text[block.end :] if is_last else frame.text[block.end : frame.blocks[index + 1].start]
-        end = len(text) - len(after) if is_last else text.index(after, at)
-        contents.append(text[at:end])
-        at = end
-    kernel = frame.with_contents(tuple(contents))
-    if kernel.text != text:
-        raise ValueError("the text outside the EVOLVE blocks differs from the task's")
-    return kernel

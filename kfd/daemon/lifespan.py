@@ -36,7 +36,7 @@ from kfd.llm.recorded import RecordedGenerator
 from kfd.rpc.admin_service import AdminService
 from kfd.rpc.blob_service import BlobService
 from kfd.rpc.control_service import ControlService
-from kfd.rpc.interceptors import ErrorMapper, TokenCheck
+from kfd.rpc.interceptors import Door
 from kfd.rpc.submission import Defaults
 from kfd.rpc.worker_service import WorkerService
 from kfd.store.journal import Journal
@@ -122,9 +122,10 @@ async def started(
         defaults = Defaults(
             generators=tuple(sorted(generators, key=lambda name: (name != "openai", name != "recorded", name))),
             models=tuple(model.name for model in config.llm.models),
+            shares=config.model_shares(),
             in_flight=config.campaign.in_flight,
             plan=config.campaign.measure.plan(),
-            emitter=config.campaign.search.policy(),
+            search=config.campaign.policy(),
         )
         server, health = _server(token)
         control = ControlService(reactor, reader, blobs, desk, defaults, pack)
@@ -204,7 +205,7 @@ class _Background:
 
 
 def _server(token: str) -> tuple[grpc.aio.Server, HealthServicer]:
-    server = grpc.aio.server(interceptors=[ErrorMapper(), TokenCheck(token)], options=list(SERVER_OPTIONS))
+    server = grpc.aio.server(interceptors=[Door(token)], options=list(SERVER_OPTIONS))
     health = HealthServicer()
     health_pb2_grpc.add_HealthServicer_to_server(health, server)
     return server, health

@@ -27,7 +27,7 @@ from kfd.core.events import (
 )
 from kfd.core.fleet.model import CallId
 from kfd.core.views import CampaignView
-from kfd.prompting import features
+from kfd.prompting import features, language
 from kfd.rpc import translate
 from kfd.rpc.port import Archives, Desk, LiveReactor, ReadModels
 from kfd.rpc.submission import Defaults, spec_of
@@ -291,7 +291,7 @@ def _initial(task: TaskSpec, toolchain: str) -> Drafted | None:
     return Drafted(
         source=hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest(),
         kernel_text=text,
-        normal=features.normal_form(text).hash,
+        normal=features.normal_form(text, language.of_path(task.kernel.path)).hash,
         cell=features.behaviour(text, toolchain),
     )
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kfd.api.v1 import control_pb2
 from kfd.base.failure import BadInput, CallerError
 from kfd.base.ids import campaign_id
 from kfd.base.instant import Span
-from kfd.base.work import Limits, MeasurementPlan
+from kfd.base.work import CHECKED_ONLY, Limits, MeasurementPlan
 from kfd.core.campaign.state import CampaignSpec
-from kfd.core.search.emitter import EmitterPolicy
+from kfd.core.search.proposals import ANY_MODEL, SearchPolicy
 from kfd.tasks.spec import TaskSpec
 
 __all__ = ["MAX_CANDIDATES", "Defaults", "spec_of"]
@@ -26,9 +26,11 @@ class Defaults:
     generators: tuple[str, ...]
     """Generators that can answer here, the preferred one first."""
     models: tuple[str, ...]
+    shares: tuple[tuple[str, float], ...]
+    """Models that are asked when a campaign names none, with their shares; empty without any model."""
     in_flight: int
     plan: MeasurementPlan
-    emitter: EmitterPolicy
+    search: SearchPolicy
     processes: int = 64
     output_bytes: int = 64 << 10
 
@@ -48,6 +50,11 @@ def spec_of(
     target = options.target or task.targets[0]
     if target not in task.targets:
         raise CallerError(f"the task has no target {target!r}", mend=f"it has {', '.join(task.targets)}")
+    if target == CHECKED_ONLY and not options.validate_only:
+        raise CallerError(
+            f"{target} checks kernels and never times them, so that nothing can be made faster there",
+            mend="use kfd-client validate, or name a target with a device",
+        )
     candidates = options.candidates or task.budget_candidates
     if candidates > MAX_CANDIDATES:
         raise CallerError(f"{candidates} candidates are more than {MAX_CANDIDATES}", mend="give a smaller --candidates")
@@ -67,6 +74,7 @@ def spec_of(
         raise BadInput("an idempotency key of 1 to 200 characters is needed", mend="let kfd-client make one")
     limits = task.limits
     toolchain = target.partition(":")[0]
+    generator = "none" if options.validate_only else _generator(task, options.generator, defaults)
     return CampaignSpec(
         id=campaign_id(token[:8]),
         name=options.name,
@@ -91,14 +99,13 @@ def spec_of(
         plan=defaults.plan,
         baseline=task.baseline,
         target_speedup=task.target_speedup,
-        generator="none" if options.validate_only else _generator(task, options.generator, defaults),
-        models=_models(tuple(options.models), defaults),
+        generator=generator,
         budget_candidates=candidates,
         budget_ns=budget_ns,
         seed=options.seed or int.from_bytes(token[8:16], "big") >> 1,
         secret=token[16:48],
         in_flight=in_flight,
-        emitter=defaults.emitter,
+        search=_search(generator, tuple(options.models), defaults),
         idempotency_key=key,
         submitted_at=submitted_at,
         simulated=toolchain == "sim",
@@ -131,9 +138,27 @@ def _generator(task: TaskSpec, wanted: str, defaults: Defaults) -> str:
     )
 
 
-def _models(wanted: tuple[str, ...], defaults: Defaults) -> tuple[str, ...]:
+def _search(generator: str, wanted: tuple[str, ...], defaults: Defaults) -> SearchPolicy:
+    """The configured search, with the models asked for, and only with operators that the generator can answer."""
+    models = _models(wanted, defaults)
+    policy = defaults.search
+    if generator == "recorded":
+        # Recordings answer these three; whatever else is asked would only use up the questions.
+        drawn = (policy.operators.rewrite, policy.operators.patch)
+        rewrite, patch = drawn if any(drawn) else (1.0, 0.0)
+        operators = replace(
+            policy.operators, rewrite=rewrite, patch=patch, crossover=0.0, template_every=0, simplify_every=0
+        )
+        policy = replace(policy, operators=operators)
+    return replace(policy, models=models if generator == "openai" else ((ANY_MODEL, 1.0),))
+
+
+def _models(wanted: tuple[str, ...], defaults: Defaults) -> tuple[tuple[str, float], ...]:
+    """Models and their shares: those asked for alike, else the configured ones. Raises CallerError."""
     unknown = [name for name in wanted if name not in defaults.models]
     if unknown:
         known = ", ".join(defaults.models) or "none"
         raise CallerError(f"no model {unknown[0]!r} is configured", mend=f"configured models: {known}")
-    return wanted
+    if wanted:
+        return tuple((name, 1.0) for name in dict.fromkeys(wanted))
+    return defaults.shares or ((ANY_MODEL, 1.0),)

@@ -96,6 +96,12 @@ def candidate_to_pb(view: CandidateView) -> control_pb2.Candidate:
         output_tokens=candidate.output_tokens,
         attempts=view.attempts,
         worker=candidate.worker,
+        strategy=candidate.asked.strategy,
+        asked_model=candidate.asked.model if candidate.asked.variant else "",
+        variant=candidate.asked.variant,
+        hints=candidate.asked.words,
+        reaction=candidate.asked.reaction,
+        point=" ".join(f"{name}={value}" for name, value in candidate.values),
     )
     if candidate.source:
         message.source.hash = candidate.source

@@ -9,14 +9,17 @@ import aiosqlite
 from kfd.base.digest import Digest
 from kfd.base.failure import Bug
 from kfd.base.ids import CampaignId, CandidateId, JobId, candidate_id
-from kfd.base.work import JobSpec, Limits, RunSpec, Speedup
-from kfd.core.campaign.judging import REPAIRABLE
+from kfd.base.work import JobSpec, Limits, RunSpec
+from kfd.core.campaign.judging import REPAIRABLE, as_elite, baseline_speedup
+from kfd.core.campaign.learning import PERIODIC, UNASKED
 from kfd.core.campaign.ports import Loaded
 from kfd.core.campaign.state import CampaignSpec, Candidate, CandidateState, DiscardReason
 from kfd.core.fleet.model import Job
 from kfd.core.search.archive import Elite
-from kfd.core.search.emitter import Broken, Operator
+from kfd.core.search.operators import Operator
+from kfd.core.search.proposals import Broken
 from kfd.store import rows
+from kfd.store.outcomes import OUTCOMES, outcome_from_row
 from kfd.store.rows import CANDIDATE_COLUMNS
 
 __all__ = ["Snapshot", "load"]
@@ -83,7 +86,8 @@ async def _load_campaign(connection: aiosqlite.Connection, loaded: Loaded, snaps
             snapshot.sources[candidate.id] = await _source(connection, campaign, candidate.ordinal)
     loaded.initial = await _initial(connection, campaign)
     loaded.elites = await _elites(connection, loaded.spec)
-    loaded.broken = await _broken(connection, campaign)
+    loaded.broken = await _broken(connection, loaded.spec)
+    await _load_search(connection, loaded)
     async with connection.execute(
         "SELECT DISTINCT normal FROM candidate WHERE campaign = ? AND normal <> ''", (campaign,)
     ) as cursor:
@@ -142,45 +146,57 @@ async def _elites(connection: aiosqlite.Connection, spec: CampaignSpec) -> list[
         (spec.id,),
     ) as cursor:
         candidates = [rows.candidate_from_row(tuple(row)) async for row in cursor]
-    return [_elite(candidate, spec) for candidate in candidates]
+    return [as_elite(candidate, baseline_speedup(candidate, spec.baseline)) for candidate in candidates]
 
 
-def _elite(candidate: Candidate, spec: CampaignSpec) -> Elite:
-    speed = candidate.speedup(spec.baseline) or Speedup(
-        baseline="initial", value=1.0, low=1.0, high=1.0, rounds=0, worst_case="", worst_value=1.0
-    )
-    if candidate.artifact is None or candidate.fitness is None:
-        raise Bug(f"{candidate.id} is an elite without an artifact or a fitness")
-    return Elite(
-        candidate=candidate.id,
-        ordinal=candidate.ordinal,
-        generation=candidate.generation,
-        cell=candidate.cell or (0, 0, 0),
-        fitness=candidate.fitness,
-        speedup=speed.value,
-        low=speed.low,
-        high=speed.high,
-        source=candidate.source,
-        artifact=candidate.artifact,
-    )
+async def _load_search(connection: aiosqlite.Connection, loaded: Loaded) -> None:
+    """What the search was told, and which questions had no answer."""
+    campaign, baseline = loaded.spec.id, loaded.spec.baseline
+    async with connection.execute(OUTCOMES, (campaign,)) as cursor:
+        loaded.outcomes = [outcome_from_row(campaign, tuple(row), baseline) async for row in cursor]
+    async with connection.execute(
+        "SELECT DISTINCT parent_source, operator FROM candidate WHERE campaign = ? AND outcome = ?",
+        (campaign, DiscardReason.NO_RECORDING.value),
+    ) as cursor:
+        loaded.closed = {(row[0], row[1]) async for row in cursor}
+    async with connection.execute(
+        f"SELECT {CANDIDATE_COLUMNS} FROM candidate INDEXED BY candidate_tuning WHERE campaign = ? "
+        "AND (operator = 'tune' OR space IS NOT NULL) ORDER BY ordinal",
+        (campaign,),
+    ) as cursor:
+        loaded.tuning = [rows.candidate_from_row(tuple(row)) async for row in cursor]
+    async with connection.execute(
+        "SELECT operator, max(asked_at) FROM candidate WHERE campaign = ? AND operator IN (?, ?) GROUP BY operator",
+        (campaign, *PERIODIC),
+    ) as cursor:
+        loaded.last_asked = {Operator(row[0]): int(row[1]) async for row in cursor}
+    async with connection.execute(
+        "SELECT coalesce(max(told), 0) FROM candidate WHERE campaign = ?", (campaign,)
+    ) as cursor:
+        row = await cursor.fetchone()
+        loaded.told = int(row[0]) if row else 0
 
 
-async def _broken(connection: aiosqlite.Connection, campaign: CampaignId) -> list[Broken]:
+async def _broken(connection: aiosqlite.Connection, spec: CampaignSpec) -> list[Broken]:
+    """Failures that wait for a repair, in the order in which they were judged."""
     codes = sorted(code.value for code in REPAIRABLE)
     async with connection.execute(
-        "SELECT ordinal, generation, repair_depth, source FROM candidate AS failed WHERE campaign = ? "
-        f"AND operator <> ? AND outcome IN ({', '.join('?' * len(codes))}) AND NOT EXISTS "
-        "(SELECT 1 FROM candidate AS child WHERE child.campaign = failed.campaign "
-        "AND child.parent = failed.ordinal AND child.operator = 'repair') ORDER BY ordinal",
-        (campaign, Operator.INITIAL.value, *codes),
+        "SELECT ordinal, generation, repair_depth, source, cell, fitness FROM candidate WHERE campaign = ? "
+        f"AND operator NOT IN (?, ?) AND repair_depth < ? AND outcome IN ({', '.join('?' * len(codes))}) "
+        # A list that is made once: asked of each failure by itself, this read the whole campaign again each time.
+        "AND ordinal NOT IN (SELECT parent FROM candidate WHERE campaign = ? AND operator = 'repair' "
+        "AND parent IS NOT NULL) ORDER BY told, ordinal",
+        (spec.id, *UNASKED, spec.search.operators.repair_depth, *codes, spec.id),
     ) as cursor:
         return [
             Broken(
-                candidate=candidate_id(campaign, row[0]),
+                candidate=candidate_id(spec.id, row[0]),
                 ordinal=row[0],
                 generation=row[1],
                 depth=row[2],
                 source=row[3],
+                cell=None if row[4] is None else rows.cell_from_text(row[4]),
+                fitness=row[5] or 0.0,
             )
             async for row in cursor
         ]

@@ -69,6 +69,10 @@ class Reader:
             finally:
                 self._stop_at = 0.0
 
+    async def schema_version(self) -> int:
+        """Version of the file's schema."""
+        return int((await self._all("PRAGMA user_version"))[0][0])
+
     # ---- campaigns ------------------------------------------------------------------------------------
 
     async def resolve_campaign(self, text: str) -> CampaignId:

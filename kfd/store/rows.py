@@ -19,11 +19,14 @@ from kfd.base.ids import (
     ordinal_of,
 )
 from kfd.base.work import Report, Speedup
-from kfd.core.campaign.state import CampaignRecord, CampaignSpec, CampaignState, Candidate, CandidateState
+from kfd.core.campaign.state import Asked, CampaignRecord, CampaignSpec, CampaignState, Candidate, CandidateState, Told
 from kfd.core.commands import Packed
 from kfd.core.fleet.model import Job, JobState
 from kfd.core.search.archive import Cell
-from kfd.core.search.emitter import Operator
+from kfd.core.search.operators import Operator
+from kfd.core.search.transitions import Direction
+from kfd.core.search.tuning import Declared, Values
+from kfd.store.old_specs import translated
 
 __all__ = [
     "CANDIDATE_COLUMNS",
@@ -32,7 +35,10 @@ __all__ = [
     "campaign_spec",
     "candidate_from_row",
     "candidate_row",
+    "cell_from_text",
     "cell_text",
+    "hints_from_text",
+    "hints_text",
     "job_fields",
     "job_row",
     "pack",
@@ -49,7 +55,8 @@ Row: TypeAlias = tuple[Any, ...]
 CANDIDATE_COLUMNS = (
     "campaign, ordinal, state, outcome, text, operator, parent, parent_source, inspirations, nth, generation, "
     "repair_depth, model, source, normal, cell, artifact, fitness, speedups, input_tokens, output_tokens, worker, "
-    "rival, rival_artifact, confirmations"
+    "rival, rival_artifact, confirmations, length, asked_at, asked_model, variant, strategy, reaction, island, hints, "
+    "parent_cell, parent_fitness, told, told_fitness, kept, best, space, point"
 )
 
 TEXT_LIMIT = 8 << 20
@@ -103,11 +110,26 @@ def cell_text(cell: Cell | None) -> str | None:
     return None if cell is None else ",".join(map(str, cell))
 
 
-def _cell(text: str | None) -> Cell | None:
-    if text is None:
-        return None
+def cell_from_text(text: str) -> Cell:
+    """A cell from ``cell_text``. Raises ValueError."""
     memory, algorithm, parallelism = (int(part) for part in text.split(","))
     return memory, algorithm, parallelism
+
+
+def hints_text(hints: tuple[Direction, ...]) -> str:
+    """``"0+1 2-1"``: axis and step of each direction."""
+    return " ".join(f"{axis}{step:+d}" for axis, step in hints)
+
+
+def hints_from_text(text: str) -> tuple[Direction, ...]:
+    """Directions from ``hints_text``. Raises ValueError."""
+    return tuple((int(part[:1]), int(part[1:])) for part in text.split())
+
+
+def _values(text: str) -> Values:
+    """A sweep's point from ``"TILE=32 VEC=4"``. Raises ValueError."""
+    parts = [part.partition("=") for part in text.split()]
+    return tuple((name, int(value)) for name, _, value in parts)
 
 
 def candidate_row(campaign: CampaignId, candidate: Candidate) -> Row:
@@ -138,6 +160,22 @@ def candidate_row(campaign: CampaignId, candidate: Candidate) -> Row:
         None if candidate.rival is None else ordinal_of(candidate.rival),
         None if candidate.rival_artifact is None else str(candidate.rival_artifact),
         candidate.confirmations,
+        candidate.length,
+        candidate.asked.at,
+        candidate.asked.model,
+        candidate.asked.variant,
+        candidate.asked.strategy,
+        candidate.asked.reaction,
+        candidate.asked.island,
+        hints_text(candidate.asked.hints),
+        cell_text(candidate.asked.parent_cell),
+        candidate.asked.parent_fitness,
+        None if candidate.told is None else candidate.told.nth,
+        None if candidate.told is None else candidate.told.fitness,
+        int(candidate.told is not None and candidate.told.kept),
+        int(candidate.told is not None and candidate.told.best),
+        None if candidate.space is None else _dumps(encode(candidate.space)),
+        " ".join(f"{name}={value}" for name, value in candidate.values),
     )
 
 
@@ -160,7 +198,7 @@ def candidate_from_row(row: Row) -> Candidate:
         model=row[12],
         source=row[13],
         normal=row[14],
-        cell=_cell(row[15]),
+        cell=None if row[15] is None else cell_from_text(row[15]),
         artifact=None if row[16] is None else Digest.parse(row[16]),
         fitness=row[17],
         speedups=speedups_from_text(row[18]),
@@ -170,12 +208,27 @@ def candidate_from_row(row: Row) -> Candidate:
         rival=None if row[22] is None else candidate_id(campaign, row[22]),
         rival_artifact=None if row[23] is None else Digest.parse(row[23]),
         confirmations=row[24],
+        length=row[25],
+        space=None if row[39] is None else decode(Declared, json.loads(row[39])),
+        values=_values(row[40]),
+        asked=Asked(
+            at=row[26],
+            model=row[27],
+            variant=row[28],
+            strategy=row[29],
+            reaction=row[30],
+            island=row[31],
+            hints=hints_from_text(row[32]),
+            parent_cell=cell_from_text(row[33]),
+            parent_fitness=row[34],
+        ),
+        told=None if row[35] is None else Told(nth=row[35], fitness=row[36], kept=bool(row[37]), best=bool(row[38])),
     )
 
 
 def campaign_spec(text: str) -> CampaignSpec:
-    """A spec from its JSON."""
-    return decode(CampaignSpec, json.loads(text))
+    """A spec from its JSON, as this or an older kfd wrote it."""
+    return decode(CampaignSpec, translated(json.loads(text)))
 
 
 def record_row(record: CampaignRecord) -> Row:

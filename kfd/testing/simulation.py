@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from kfd.base.digest import Digest, digest_of
 from kfd.base.ids import (
     CampaignId,
     CandidateId,
-    JobId,
     SessionId,
     SlotName,
     WorkerName,
@@ -40,18 +39,11 @@ from kfd.base.work import (
     Verdict,
     VerdictCode,
 )
-from kfd.core.campaign.judging import REPAIRABLE
-from kfd.core.campaign.ports import Loaded
-from kfd.core.campaign.state import ENDED, CampaignRecord, CampaignSpec, Candidate, DiscardReason
+from kfd.core.campaign.state import CampaignSpec
 from kfd.core.commands import (
     Command,
-    CreateCampaign,
-    DemoteCandidate,
     DraftRequest,
     ReplyTo,
-    SaveCampaign,
-    SaveCandidate,
-    SaveElite,
     StartDraft,
     StopDraft,
 )
@@ -75,17 +67,17 @@ from kfd.core.fleet.model import (
     RegisterAnswer,
     Registration,
     Reply,
-    SaveJob,
     SlotOffer,
     StartDirective,
     SyncAnswer,
     SyncReport,
     ToolchainOffer,
 )
-from kfd.core.search.archive import Cell, Elite
-from kfd.core.search.emitter import Broken, EmitterPolicy, Operator
+from kfd.core.search.archive import Cell
+from kfd.core.search.proposals import SearchPolicy
+from kfd.testing.sim_rows import Rows
 
-__all__ = ["Rows", "Simulation", "arrived", "drafted", "report_for", "sim_spec", "speedup"]
+__all__ = ["Simulation", "arrived", "drafted", "report_for", "sim_spec", "speedup"]
 
 ZERO = Digest("0" * 64, 0)
 
@@ -107,13 +99,12 @@ def sim_spec(key: str = "sim-1", **changes: object) -> CampaignSpec:
         baseline="reference",
         target_speedup=2.0,
         generator="recorded",
-        models=(),
         budget_candidates=20,
         budget_ns=600 * MINUTE,
         seed=1,
         secret=b"s" * 32,
         in_flight=4,
-        emitter=EmitterPolicy(),
+        search=SearchPolicy(),
         idempotency_key=key,
         submitted_at="2026-01-01T00:00:00.000+00:00",
         simulated=True,
@@ -160,97 +151,6 @@ def report_for(job: Job, code: VerdictCode, value: float = 1.0, over_incumbent: 
         ran=job.spec.work.artifact,
     )
     return Report(outcome=Verdict(code=code, text="no" if code is not VerdictCode.OK else ""), detail=result)
-
-
-@dataclass
-class Rows:
-    """What a store would hold, written from the engine's commands."""
-
-    specs: dict[CampaignId, CampaignSpec] = field(default_factory=dict)
-    records: dict[CampaignId, CampaignRecord] = field(default_factory=dict)
-    candidates: dict[CandidateId, Candidate] = field(default_factory=dict)
-    elites: dict[tuple[CampaignId, Cell], CandidateId] = field(default_factory=dict)
-    jobs: dict[JobId, Job] = field(default_factory=dict)
-    settled: dict[JobId, int] = field(default_factory=dict)
-    sources: dict[CandidateId, str] = field(default_factory=dict)
-
-    def apply(self, commands: list[Command]) -> None:
-        """Write a batch."""
-        for command in commands:
-            match command:
-                case CreateCampaign(spec=spec, record=record):
-                    self.specs[spec.id], self.records[spec.id] = spec, record
-                case SaveCampaign(record=record):
-                    self.records[record.id] = record
-                case SaveCandidate(candidate=candidate):
-                    self.candidates[candidate.id] = candidate
-                case SaveElite(campaign=campaign, cell=cell, candidate=owner):
-                    self.elites[campaign, cell] = owner
-                case DemoteCandidate(campaign=campaign, candidate=owner):
-                    self.candidates[owner] = replace(self.candidates[owner], outcome="suspect", fitness=None)
-                    self.elites = {key: value for key, value in self.elites.items() if value != owner}
-                case SaveJob(job=job):
-                    self.jobs[job.id] = job
-                    if job.state is JobState.SETTLED:
-                        self.settled[job.id] = self.settled.get(job.id, 0) + 1
-                    if isinstance(job.spec.work, BuildSpec):
-                        self.sources[CandidateId(job.id.rpartition(".")[0])] = job.spec.work.source
-                case _:
-                    pass
-
-    def loaded(self) -> list[Loaded]:
-        """What a restarted daemon would read."""
-        return [self._loaded(id_) for id_, record in self.records.items() if record.state not in ENDED]
-
-    def _loaded(self, id_: CampaignId) -> Loaded:
-        spec = self.specs[id_]
-        mine = sorted((c for c in self.candidates.values() if campaign_of(c.id) == id_), key=lambda c: c.ordinal)
-        answered: dict[tuple[str, str], int] = {}
-        for candidate in mine:
-            if candidate.ordinal and candidate.outcome != DiscardReason.NO_RECORDING:
-                key = (candidate.parent_source, candidate.operator.value)
-                answered[key] = answered.get(key, 0) + 1
-        repaired = {c.parent for c in mine if c.operator is Operator.REPAIR}
-        codes = {code.value for code in REPAIRABLE}
-        return Loaded(
-            spec=spec,
-            record=self.records[id_],
-            open_candidates=[c for c in mine if c.is_open],
-            initial=next((c for c in mine if c.operator is Operator.INITIAL), None),
-            elites=[self._elite(self.candidates[owner], spec) for (of, _), owner in self.elites.items() if of == id_],
-            broken=[
-                Broken(
-                    candidate=c.id,
-                    ordinal=c.ordinal,
-                    generation=c.generation,
-                    depth=c.repair_depth,
-                    source=c.source,
-                )
-                for c in mine
-                if c.outcome in codes and c.operator is not Operator.INITIAL and c.id not in repaired
-            ],
-            normals={c.normal for c in mine if c.normal},
-            answered=answered,
-            next_ordinal=max((c.ordinal for c in mine), default=-1) + 1,
-        )
-
-    @staticmethod
-    def _elite(candidate: Candidate, spec: CampaignSpec) -> Elite:
-        speed = candidate.speedup(spec.baseline) or speedup(1.0)
-        if candidate.artifact is None or candidate.fitness is None:
-            raise AssertionError(f"{candidate.id} is an elite without evidence")
-        return Elite(
-            candidate=candidate.id,
-            ordinal=candidate.ordinal,
-            generation=candidate.generation,
-            cell=candidate.cell or (0, 0, 0),
-            fitness=candidate.fitness,
-            speedup=speed.value,
-            low=speed.low,
-            high=speed.high,
-            source=candidate.source,
-            artifact=candidate.artifact,
-        )
 
 
 class Simulation:

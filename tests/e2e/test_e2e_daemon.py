@@ -91,7 +91,7 @@ def test_sigterm_ends_it_within_ten_seconds_with_a_campaign_and_parked_agents(tm
 
 def test_a_person_can_be_the_model_and_answers_survive_a_kill(tmp_path: Path) -> None:
     archive = pack(write_sim_task(tmp_path / "task"))
-    config = "[campaign.search]\npatch = 0.0\n"
+    config = "[campaign.search.operators]\npatch = 0.0\n"
     with (
         Daemon(tmp_path, config=config) as daemon,
         Agent(tmp_path, daemon, "agent", "--executor", "simulated"),

@@ -20,7 +20,7 @@ CANDIDATES = 40
 CONFIG = """
 [campaign]
 in_flight = 6
-[campaign.search]
+[campaign.search.operators]
 patch = 0.0
 repair_depth = 0
 [llm]

@@ -22,7 +22,7 @@ CANDIDATES = 60
 CONFIG = """
 [disk]
 floor_mb = {floor}
-[campaign.search]
+[campaign.search.operators]
 patch = 0.0
 repair_depth = 0
 [llm]

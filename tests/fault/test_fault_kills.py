@@ -27,7 +27,7 @@ CONFIG = """
 floor_mb = 1
 [campaign]
 in_flight = 4
-[campaign.search]
+[campaign.search.operators]
 patch = 0.0
 [[llm.models]]
 name = "scripted"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -24,6 +25,7 @@ from kfd.core.search.operators import Operator, OperatorPolicy
 from kfd.core.search.plateau import PlateauPolicy
 from kfd.core.search.proposals import SearchPolicy
 from kfd.core.search.strategies import ParentWeights
+from kfd.core.search.tuning import Declared, TunePolicy
 from kfd.testing.simulation import Simulation, arrived, drafted, report_for, sim_spec
 
 EVERYTHING = SearchPolicy(
@@ -31,10 +33,15 @@ EVERYTHING = SearchPolicy(
     hints=HintPolicy(threshold=0.0, min_moves=1, limit=3),
     operators=OperatorPolicy(crossover=0.5, repair_depth=2, template_every=9, simplify_every=11, simplify_above=1.0),
     bandit=BanditPolicy(),
+    sweep=TunePolicy(budget=6, exhaustive=0, spread=2),
     plateau=PlateauPolicy(patience=5, min_gain=0.05),
     models=(("large", 1.0), ("small", 3.0)),
 )
 """Every mechanism that there is."""
+
+
+SPACE = Declared(tunables=(("TILE", (16, 8, 32)), ("VEC", (1, 2, 4, 8))), conditions=(("TILE * VEC", "<=", "128"),))
+"""Eleven of twelve points are allowed."""
 
 
 def number(*parts: object) -> int:
@@ -59,8 +66,13 @@ def answer(request: DraftRequest) -> DraftEvent:
             )
         case 2:
             return arrived(request, "the same again")
+    if request.operator is Operator.TUNE:
+        return arrived(request, f"{request.parent_source} {request.values}", (dice % 4, 0, 0))
     cell = (dice // 12 % 4, dice // 48 % 4, dice // 192 % 4)
-    return arrived(request, f"kernel {request.ordinal} " + "x" * (dice % 50), cell)
+    made = arrived(request, f"kernel {request.ordinal} " + "x" * (dice % 50), cell)
+    if request.operator is Operator.TEMPLATE:
+        return replace(made, drafted=replace(made.drafted, space=SPACE))
+    return made
 
 
 def judge(job: Job) -> Report:
@@ -86,7 +98,9 @@ class Watched(Simulation):
         super().post(event)
         for loaded in self.rows.loaded():
             live = self.engine.campaigns[loaded.spec.id]
-            assert Campaign(loaded, self.now).proposal() == live.proposal()
+            restored = Campaign(loaded, self.now)
+            assert restored.point() == live.point()
+            assert restored.proposal() == live.proposal()
             self.asked += 1
 
 
@@ -100,7 +114,7 @@ def test_the_restored_search_asks_what_the_killed_one_would_have(seed: int, from
     simulation = Watched(answer, judge)
     simulation.submit(spec_of(seed, EVERYTHING), None if from_nothing else drafted("initial"))
     simulation.run()
-    assert simulation.asked > 60
+    assert simulation.asked > 10
 
 
 @settings(deadline=None, max_examples=8)
@@ -117,8 +131,8 @@ def test_kills_change_nothing_that_was_decided(seed: int, kill_at: set[int]) -> 
             stormy.kill_daemon()
         stormy.step()
     stormy.run()
-    assert {one.id: one.asked for one in stormy.rows.candidates.values()} == {
-        one.id: one.asked for one in calm.rows.candidates.values()
+    assert {one.id: (one.asked, one.values) for one in stormy.rows.candidates.values()} == {
+        one.id: (one.asked, one.values) for one in calm.rows.candidates.values()
     }
     assert stormy.rows.elites == calm.rows.elites
 
@@ -140,7 +154,7 @@ def test_a_replay_makes_every_decision_again(seed: int, from_nothing: bool, step
 @pytest.mark.parametrize(
     ("change", "what"),
     [
-        (lambda one: replace(one, operator=Operator.TEMPLATE), "operator"),
+        (lambda one: replace(one, operator=Operator.TEMPLATE, asked=replace(one.asked, strategy="due")), "operator"),
         (lambda one: replace(one, parent=CandidateId("c-999")), "parent"),
         (lambda one: replace(one, inspirations=()), "inspirations"),
         (lambda one: replace(one, asked=replace(one.asked, hints=((0, 1), (1, 1), (2, 1)))), "hints"),
@@ -153,11 +167,57 @@ def test_a_replay_stops_at_the_first_decision_that_differs(change: Callable[[Can
     simulation.submit(spec, drafted("initial"))
     simulation.run()
     stored = sorted(simulation.rows.candidates.values(), key=lambda one: one.ordinal)
-    at = next(n for n, one in enumerate(stored) if n > 20 and one.inspirations and one.operator is not Operator.REPAIR)
+    at = next(n for n, one in enumerate(stored) if n > 20 and one.inspirations)
     stored[at] = change(stored[at])
     difference = replay(spec, stored).difference
     assert difference is not None
     assert (difference.candidate, difference.what) == (stored[at].id, what)
+
+
+def test_a_replay_notices_another_point_of_a_sweep() -> None:
+    simulation = Simulation(answer, judge)
+    spec = spec_of(11, EVERYTHING)
+    simulation.submit(spec, drafted("initial"))
+    simulation.run()
+    points = [one for one in simulation.rows.candidates.values() if one.operator is Operator.TUNE]
+    other = replace(points[1], values=points[0].values)
+    stored = [other if one.id == other.id else one for one in simulation.rows.candidates.values()]
+    difference = replay(spec, stored).difference
+    assert difference is not None
+    assert (difference.candidate, difference.what) == (other.id, "point")
+
+
+@pytest.mark.parametrize(("budget", "points"), [(1, 0), (4, 3), (24, 10)])
+def test_a_sweep_measures_allowed_points_once_and_within_its_budget(budget: int, points: int) -> None:
+    policy = replace(EVERYTHING, sweep=TunePolicy(budget=budget), operators=OperatorPolicy(template_every=5))
+    simulation = Simulation(answer, lambda job: report_for(job, VerdictCode.OK, 1.0 + number(job.id) % 100 / 50))
+    spec = spec_of(5, policy)
+    simulation.submit(spec, drafted("initial"))
+    simulation.run()
+    candidates = simulation.rows.candidates.values()
+    swept: dict[str, list[dict[str, int]]] = {one.id: [] for one in candidates if one.space is not None}
+    for one in candidates:
+        if one.operator is Operator.TUNE:
+            swept[str(one.parent)].append(dict(one.values))
+    assert swept
+    assert max(map(len, swept.values())) == points
+    for values in swept.values():
+        assert len({tuple(point.items()) for point in values}) == len(values) <= points
+        assert all(point["TILE"] * point["VEC"] <= 128 for point in values)
+        assert {"TILE": 16, "VEC": 1} not in values  # the defaults are the template's own measurement
+    assert sum(one.counts for one in candidates if one.ordinal) == spec.budget_candidates
+
+
+@pytest.mark.parametrize("in_flight", [1, 8])
+def test_a_template_that_is_awaited_is_not_asked_for_again(in_flight: int) -> None:
+    policy = replace(EVERYTHING, operators=OperatorPolicy(template_every=10))
+    simulation = Simulation(answer, judge)
+    spec = replace(spec_of(5, policy), in_flight=in_flight)
+    simulation.submit(spec, drafted("initial"))
+    simulation.run()
+    asked = [one.asked.at for one in simulation.rows.candidates.values() if one.operator is Operator.TEMPLATE]
+    assert len(asked) >= 2
+    assert all(later - earlier >= 10 for earlier, later in pairwise(asked))
 
 
 def test_a_replay_notices_an_outcome_that_was_changed() -> None:
@@ -181,7 +241,9 @@ def test_a_campaign_of_an_older_kfd_cannot_be_replayed() -> None:
         replay(spec, [replace(one, asked=Asked()) for one in simulation.rows.candidates.values()])
 
 
-@pytest.mark.parametrize("mechanism", ["hints", "reaction", "crossover", "simplify", "template", "repair", "island"])
+@pytest.mark.parametrize(
+    "mechanism", ["hints", "reaction", "crossover", "simplify", "template", "repair", "island", "tune"]
+)
 def test_the_worlds_above_reach_every_mechanism(mechanism: str) -> None:
     simulation = Simulation(answer, judge)
     for seed in (1, 2, 3):

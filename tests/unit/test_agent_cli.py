@@ -108,7 +108,9 @@ class TestConfig:
     def test_slots_are_lanes_and_devices(self) -> None:
         facts = LauncherFacts(
             toolchains=(),
-            devices=tuple(DeviceFact(id=f"pci/0000:{n}", name="model", facts=(), targets=("cpp:native",)) for n in range(3)),
+            devices=tuple(
+                DeviceFact(id=f"pci/0000:{n}", name="model", facts=(), targets=("cpp:native",)) for n in range(3)
+            ),
             sandbox=(),
         )
         slots = slots_of(AgentConfig(build_lanes=2, run_slots=2), facts)

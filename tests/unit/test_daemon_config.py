@@ -40,6 +40,7 @@ def test_no_file_gives_the_defaults() -> None:
         ("[serve]\nlisten = 'x'", "serve", "did you mean server?"),
         ("[server]\nlisen = '127.0.0.1:1'", "server.lisen", "did you mean listen?"),
         ("[campaign.search.operators]\npatches = 1.0", "campaign.search.operators.patches", "did you mean patch?"),
+        ("[campaign.search]\npatch = 1.0", "campaign.search.patch", "did you mean campaign.search.operators.patch?"),
         ("[campaign.search]\nparent = {}", "campaign.search.parent", "did you mean parents?"),
         (
             "[campaign.search]\nmodels = { lage = 1 }\n[[llm.models]]\nname = 'large'\nbase_url = 'http://h'",

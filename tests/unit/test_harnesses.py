@@ -44,9 +44,7 @@ def test_what_was_built_here_runs_here() -> None:
         ({"kind": "spirv"}, "does not load spirv payloads"),
     ],
 )
-def test_what_was_built_for_another_machine_is_refused_with_the_nearest_reason(
-    abi: dict[str, str], words: str
-) -> None:
+def test_what_was_built_for_another_machine_is_refused_with_the_nearest_reason(abi: dict[str, str], words: str) -> None:
     with pytest.raises(Unfit) as refused:
         fitting(packed(**abi), (HOPPER, host_harness()) if "kind" not in abi else (host_harness(),))
     assert words in str(refused.value)

@@ -11,7 +11,7 @@ from kfd.core.search.prompt_archive import Region
 from kfd.core.search.proposals import SearchPolicy
 from kfd.core.search.settings import SettingsError, policy_of
 
-SECTIONS = ("parents", "gradient", "hints", "operators", "prompts", "plateau", "bandit")
+SECTIONS = ("parents", "gradient", "hints", "operators", "prompts", "plateau", "bandit", "sweep")
 
 
 def keys() -> list[tuple[str, str]]:
@@ -64,6 +64,7 @@ def test_models_and_inspirations() -> None:
     ("given", "text"),
     [
         ({"parent": {}}, r"search\.parent; did you mean parents"),
+        ({"patch": 0.0}, r"search\.patch; did you mean search\.operators\.patch"),
         ({"parents": {"curiousity": 1}}, r"search\.parents\.curiousity; did you mean curiosity"),
         ({"parents": {"zzz": 1}}, "there are uniform"),
         ({"parents": 3}, "section of keys"),

@@ -9,9 +9,11 @@ import pytest
 
 from kfd.api.v1 import control_pb2
 from kfd.base.failure import CallerError
-from kfd.base.work import MeasurementPlan
-from kfd.core.campaign.state import Asked
-from kfd.core.search.operators import OperatorPolicy
+from kfd.base.ids import candidate_id
+from kfd.base.work import CHECKED_ONLY, MeasurementPlan, RunResult, Verdict, VerdictCode
+from kfd.core.campaign.judging import judged
+from kfd.core.campaign.state import Asked, Candidate
+from kfd.core.search.operators import Operator, OperatorPolicy
 from kfd.core.search.proposals import ANY_MODEL, SearchPolicy
 from kfd.daemon.config import SEARCH
 from kfd.prompting.render import OPERATORS, PromptRequest, prompt
@@ -84,3 +86,26 @@ def test_the_hints_of_a_candidate_are_the_words_of_its_prompt() -> None:
     assert [line.removeprefix("- ") for line in part.splitlines() if line.startswith("- ")] == list(asked.words)
     with pytest.raises(ValueError, match="leaves the grid"):
         _ = Asked(hints=((0, 1),), parent_cell=(3, 0, 0)).words
+
+
+def test_a_target_that_never_times_is_for_validation_only(task: TaskSpec) -> None:
+    checked = replace(task, targets=(CHECKED_ONLY,))
+    with pytest.raises(CallerError, match="never times them") as refused:
+        search_of(checked, generator="recorded")
+    assert "kfd-client validate" in refused.value.mend
+    asked = control_pb2.CampaignOptions(validate_only=True)
+    spec = spec_of(checked, asked, DEFAULTS, key="k", token=bytes(range(48)), submitted_at="t")
+    assert spec.validate_only
+    candidate = Candidate(
+        id=candidate_id(spec.id, 0),
+        ordinal=0,
+        operator=Operator.INITIAL,
+        parent=None,
+        parent_source="",
+        inspirations=(),
+        nth=0,
+        generation=0,
+        repair_depth=0,
+    )
+    right, speed = judged(spec, candidate, Verdict(code=VerdictCode.OK), RunResult())
+    assert (right.outcome, right.fitness, speed) == ("ok", None, None)

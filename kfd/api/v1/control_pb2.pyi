@@ -675,6 +675,12 @@ class Candidate(_message.Message):
     ATTEMPTS_FIELD_NUMBER: _builtins.int
     WORKER_FIELD_NUMBER: _builtins.int
     ENVIRONMENT_FIELD_NUMBER: _builtins.int
+    STRATEGY_FIELD_NUMBER: _builtins.int
+    ASKED_MODEL_FIELD_NUMBER: _builtins.int
+    VARIANT_FIELD_NUMBER: _builtins.int
+    HINTS_FIELD_NUMBER: _builtins.int
+    REACTION_FIELD_NUMBER: _builtins.int
+    POINT_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     campaign: _builtins.str
     ordinal: _builtins.int
@@ -696,6 +702,16 @@ class Candidate(_message.Message):
     output_tokens: _builtins.int
     attempts: _builtins.int
     worker: _builtins.str
+    strategy: _builtins.str
+    """how the parent was found"""
+    asked_model: _builtins.str
+    """whom the search asked for; "default" lets the generator choose"""
+    variant: _builtins.str
+    """id of the prompt variant"""
+    reaction: _builtins.str
+    """the plateau reaction that was in force, or empty"""
+    point: _builtins.str
+    """"TILE=32 VEC=4" of a sweep's point"""
     @_builtins.property
     def parents(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
     @_builtins.property
@@ -708,6 +724,10 @@ class Candidate(_message.Message):
     def diagnostics(self) -> _containers.RepeatedCompositeFieldContainer[Global___DiagnosticView]: ...
     @_builtins.property
     def environment(self) -> _containers.RepeatedCompositeFieldContainer[_common_pb2.Pair]: ...
+    @_builtins.property
+    def hints(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """as the prompt says them, at most 3"""
+
     def __init__(
         self,
         *,
@@ -734,10 +754,16 @@ class Candidate(_message.Message):
         attempts: _builtins.int = ...,
         worker: _builtins.str = ...,
         environment: _abc.Iterable[_common_pb2.Pair] | None = ...,
+        strategy: _builtins.str = ...,
+        asked_model: _builtins.str = ...,
+        variant: _builtins.str = ...,
+        hints: _abc.Iterable[_builtins.str] | None = ...,
+        reaction: _builtins.str = ...,
+        point: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["source", b"source"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempts", b"attempts", "campaign", b"campaign", "cases", b"cases", "cell", b"cell", "diagnostics", b"diagnostics", "elite", b"elite", "environment", b"environment", "fitness", b"fitness", "generation", b"generation", "id", b"id", "input_tokens", b"input_tokens", "log_tail", b"log_tail", "model", b"model", "operator", b"operator", "ordinal", b"ordinal", "outcome", b"outcome", "output_tokens", b"output_tokens", "parents", b"parents", "source", b"source", "speeds", b"speeds", "state", b"state", "text", b"text", "worker", b"worker"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["asked_model", b"asked_model", "attempts", b"attempts", "campaign", b"campaign", "cases", b"cases", "cell", b"cell", "diagnostics", b"diagnostics", "elite", b"elite", "environment", b"environment", "fitness", b"fitness", "generation", b"generation", "hints", b"hints", "id", b"id", "input_tokens", b"input_tokens", "log_tail", b"log_tail", "model", b"model", "operator", b"operator", "ordinal", b"ordinal", "outcome", b"outcome", "output_tokens", b"output_tokens", "parents", b"parents", "point", b"point", "reaction", b"reaction", "source", b"source", "speeds", b"speeds", "state", b"state", "strategy", b"strategy", "text", b"text", "variant", b"variant", "worker", b"worker"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kfd.base.failure import Bug
-from kfd.base.work import INCUMBENT, INITIAL, RunResult, Speedup, Verdict, VerdictCode
+from kfd.base.work import CHECKED_ONLY, INCUMBENT, INITIAL, RunResult, Speedup, Verdict, VerdictCode
 from kfd.core.campaign.state import CampaignSpec, Candidate, CandidateState
 from kfd.core.fleet.model import Fact
+from kfd.core.search import fitness as ladder
 from kfd.core.search.archive import AddResult, Elite
-from kfd.core.search.emitter import Broken, Operator
-from kfd.core.search.fitness import fitness
+from kfd.core.search.operators import Operator
+from kfd.core.search.proposals import Broken
 
 __all__ = [
     "REPAIRABLE",
@@ -76,13 +77,19 @@ def judged(
         text=verdict.text,
         speedups=result.speedups if result is not None else (),
     )
+    if verdict.code is VerdictCode.OK and spec.target == CHECKED_ONLY:
+        # Right, and nothing else is known of it: the target does not time.
+        return candidate, None
     speed = baseline_speedup(candidate, spec.baseline) if verdict.code is VerdictCode.OK else None
-    score = fitness(verdict.code, speed.value if speed else None, spec.target_speedup)
+    score = ladder.fitness(verdict.code, speed.value if speed else None, spec.target_speedup)
     return replace(candidate, fitness=score), speed
 
 
-def as_elite(candidate: Candidate, speed: Speedup) -> Elite:
-    """A correct candidate as the archive takes it. Raises Bug when it has no artifact."""
+def as_elite(candidate: Candidate, speed: Speedup, fitness: float | None = None) -> Elite:
+    """A correct candidate as the archive takes it, with its own fitness unless another is given.
+
+    Raises Bug when it has no artifact.
+    """
     if candidate.artifact is None:
         raise Bug(f"{candidate.id} ran without an artifact")
     return Elite(
@@ -90,23 +97,26 @@ def as_elite(candidate: Candidate, speed: Speedup) -> Elite:
         ordinal=candidate.ordinal,
         generation=candidate.generation,
         cell=candidate.cell or (0, 0, 0),
-        fitness=candidate.fitness or 0.0,
+        fitness=(candidate.fitness or 0.0) if fitness is None else fitness,
         speedup=speed.value,
         low=speed.low,
         high=speed.high,
         source=candidate.source,
         artifact=candidate.artifact,
+        length=candidate.length,
     )
 
 
 def as_broken(candidate: Candidate) -> Broken:
-    """A failed candidate as the emitter takes it."""
+    """A failed candidate as the search takes it."""
     return Broken(
         candidate=candidate.id,
         ordinal=candidate.ordinal,
         generation=candidate.generation,
         depth=candidate.repair_depth,
         source=candidate.source,
+        cell=candidate.cell,
+        fitness=candidate.fitness or 0.0,
     )
 
 
@@ -119,6 +129,12 @@ def judged_fact(spec: CampaignSpec, candidate: Candidate, speed: Speedup | None,
             ("candidate", candidate.id),
             ("verdict", candidate.outcome),
             ("operator", candidate.operator.value),
+            ("strategy", candidate.asked.strategy or None),
+            ("model", candidate.model or None),
+            ("variant", candidate.asked.variant or None),
+            ("hints", " ".join(candidate.asked.words) or None),
+            ("reaction", candidate.asked.reaction or None),
+            ("point", " ".join(f"{name}={value}" for name, value in candidate.values) or None),
             ("generation", candidate.generation),
             ("speedup", speed.value if speed else None),
             ("low", speed.low if speed else None),

@@ -14,6 +14,7 @@ from kfd.base.failure import Bug, WrongState
 from kfd.base.ids import CandidateId, candidate_id, candidate_of
 from kfd.base.instant import Instant
 from kfd.base.work import Incident, Report, Stopped, Verdict
+from kfd.core.campaign import learning
 from kfd.core.campaign.ports import Enqueue, Output
 from kfd.core.campaign.state import (
     ADMIT,
@@ -30,6 +31,7 @@ from kfd.core.campaign.state import (
     run_result_of,
 )
 from kfd.core.campaign.steps import Steps, purpose_of
+from kfd.core.campaign.tuning import point_of
 from kfd.core.commands import (
     DraftRequest,
     Packed,
@@ -40,7 +42,9 @@ from kfd.core.commands import (
 )
 from kfd.core.events import DraftArrived, Drafted, DraftEvent, DraftFaulted, DraftMissed, DraftRejected
 from kfd.core.fleet.model import NEVER, Fact, Job
-from kfd.core.search.emitter import Operator, Proposal, propose
+from kfd.core.search.operators import Operator
+from kfd.core.search.proposals import Proposal
+from kfd.core.search.tuning import Values
 
 __all__ = ["Campaign"]
 
@@ -75,6 +79,7 @@ class Campaign(Steps):
             state=CandidateState.BUILDING,
             source=initial.source,
             normal=initial.normal,
+            length=len(initial.kernel_text),
             cell=initial.cell,
         )
         self._normals.add(initial.normal)
@@ -121,7 +126,9 @@ class Campaign(Steps):
             output_tokens=event.output_tokens,
             source=drafted.source,
             normal=drafted.normal,
+            length=len(drafted.kernel_text),
             cell=drafted.cell,
+            space=drafted.space,
         )
         out: list[Output] = [SaveText(candidate=candidate.id, text=text) for text in event.texts]
         if drafted.normal in self._normals:
@@ -236,17 +243,24 @@ class Campaign(Steps):
             out += self._move(CampaignState.RUNNING, "", now)
         if self.record.state is not CampaignState.RUNNING or self._held:
             return out
-        while len(self._open) < self.spec.in_flight and not self._is_spent(now):
-            proposal = self._propose()
-            if proposal is None:
+        stop = self._search.stop_reason()
+        while stop is None and len(self._open) < self.spec.in_flight and not self._is_spent(now):
+            point = self.point()
+            proposal = self.proposal() if point is None else None
+            if point is not None:
+                out += self._tune(*point)
+            elif proposal is not None:
+                out += self._ask(proposal)
+            else:
                 break
-            out += self._ask(proposal)
         if self._watch.left(now) <= 0:
             out += self._give_up_drafts()
         if not self._open:
             if self._is_spent(now):
                 out += self._finish(self._spent_reason(), now)
-            elif self._propose() is None:
+            elif stop is not None:
+                out += self._finish(stop, now)
+            elif self.proposal() is None:
                 out += self._finish("nothing left to ask", now)
         return out
 
@@ -308,10 +322,15 @@ class Campaign(Steps):
 
     # ---- asking -----------------------------------------------------------------------------------------------------
 
-    def _propose(self) -> Proposal | None:
-        return propose(
-            list(self.archive), self._broken, self._questions.closed, self.spec.emitter, self._dice, self._next_ordinal
-        )
+    def proposal(self) -> Proposal | None:
+        """What would be asked next; None when nothing is left to ask. Changes nothing."""
+        length = self._initial.length if self._initial is not None else 0
+        view = learning.view(self.archive, self._broken, self._questions.closed, length, self._told, self._last_asked)
+        return self._search.ask(view, self._next_ordinal)
+
+    def point(self) -> tuple[Candidate, Values] | None:
+        """The template that is swept and the values of its next point, which goes before any proposal."""
+        return self._tuning.next()
 
     def _ask(self, proposal: Proposal) -> list[Output]:
         nth = self._questions.charge((proposal.parent_source, proposal.operator.value))
@@ -325,10 +344,21 @@ class Campaign(Steps):
             nth=nth,
             generation=proposal.generation,
             repair_depth=proposal.repair_depth,
+            asked=learning.asked(proposal, self._told),
         )
         self._next_ordinal += 1
+        if proposal.operator in learning.PERIODIC:
+            self._last_asked[proposal.operator] = self._told
         if proposal.operator is Operator.REPAIR:
             self._broken = [failure for failure in self._broken if failure.candidate != proposal.parent]
+        return [*self._put(candidate), self._start(candidate)]
+
+    def _tune(self, template: Candidate, values: Values) -> list[Output]:
+        """The next point of a sweep: a candidate like any other, but nobody is asked."""
+        nth = self._questions.charge((template.source, Operator.TUNE.value))
+        id_ = candidate_id(self.spec.id, self._next_ordinal)
+        candidate = point_of(template, values, id_, self._next_ordinal, nth, self._told)
+        self._next_ordinal += 1
         return [*self._put(candidate), self._start(candidate)]
 
     def _start(self, candidate: Candidate) -> StartDraft:
@@ -345,6 +375,9 @@ class Campaign(Steps):
                 nth=candidate.nth,
                 inspirations=candidate.inspirations,
                 best=best.candidate if best is not None else None,
+                hints=candidate.asked.words,
+                values=candidate.values,
+                model=learning.model_of(candidate),
                 model_choice=self._dice.roll("model", candidate.ordinal),
             )
         )

@@ -10,7 +10,8 @@ from kfd.core.campaign.state import CampaignRecord, CampaignSpec, Candidate
 from kfd.core.commands import Command
 from kfd.core.fleet.model import Job
 from kfd.core.search.archive import Elite
-from kfd.core.search.emitter import Broken
+from kfd.core.search.operators import Operator
+from kfd.core.search.proposals import Broken, Outcome
 
 __all__ = ["CancelJob", "Enqueue", "Loaded", "Output"]
 
@@ -45,4 +46,14 @@ class Loaded:
     broken: list[Broken] = field(default_factory=list)
     normals: set[str] = field(default_factory=set)
     answered: dict[tuple[str, str], int] = field(default_factory=dict)
+    closed: set[tuple[str, str]] = field(default_factory=set)
+    """(parent digest, operator) of questions that had no answer."""
+    outcomes: list[Outcome] = field(default_factory=list)
+    """What the search was told, in the order of telling."""
+    tuning: list[Candidate] = field(default_factory=list)
+    """Templates with a space, and the points that were asked for."""
+    last_asked: dict[Operator, int] = field(default_factory=dict)
+    """``told`` when template and simplify were asked for last."""
+    told: int = 0
+    """Place of the last candidate that the search was told of; questions without an answer count too."""
     next_ordinal: int = 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from kfd.base.failure import Bug
 from kfd.base.ids import CandidateId
@@ -16,13 +16,15 @@ __all__ = ["Questions"]
 class Questions:
     """Counts what is charged to the budget of candidates, and knows when an open question is due."""
 
-    def __init__(self, budget: int, answered: Mapping[tuple[str, str], int]) -> None:
+    def __init__(
+        self, budget: int, answered: Mapping[tuple[str, str], int], closed: Collection[tuple[str, str]] = ()
+    ) -> None:
         self._budget = budget
         self._answered = dict(answered)
         self._used = sum(answered.values())
         self._asking: set[CandidateId] = set()
         self._retry_at: dict[CandidateId, Instant] = {}
-        self.closed: set[tuple[str, str]] = set()
+        self.closed = set(closed)
         """(parent digest, operator) pairs that the generator has no more answers for."""
 
     @property

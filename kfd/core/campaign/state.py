@@ -25,7 +25,11 @@ from kfd.base.work import (
 )
 from kfd.core.fleet.model import Job
 from kfd.core.search.archive import Cell
-from kfd.core.search.emitter import EmitterPolicy, Operator
+from kfd.core.search.hints import hint_text
+from kfd.core.search.operators import Operator
+from kfd.core.search.proposals import ANY_MODEL, SearchPolicy
+from kfd.core.search.transitions import Direction
+from kfd.core.search.tuning import Declared, Values
 
 __all__ = [
     "ADMIT",
@@ -34,12 +38,14 @@ __all__ = [
     "ENDED",
     "RUN",
     "VERIFY",
+    "Asked",
     "CampaignRecord",
     "CampaignSpec",
     "CampaignState",
     "Candidate",
     "CandidateState",
     "DiscardReason",
+    "Told",
     "admit_job",
     "build_job",
     "is_built",
@@ -106,20 +112,58 @@ class CampaignSpec:
     """``reference`` or ``initial``: what fitness is measured against."""
     target_speedup: float
     generator: str
-    models: tuple[str, ...]
     budget_candidates: int
     budget_ns: Span
     seed: int
     secret: bytes
     """Never leaves the daemon: the seeds of all run jobs derive from it."""
     in_flight: int
-    emitter: EmitterPolicy
+    search: SearchPolicy
     idempotency_key: str
     submitted_at: str
     """RFC 3339 wall time, for people."""
     simulated: bool = False
     validate_only: bool = False
     """Prove the task and its kernel, ask nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """How the search came to ask for a candidate: what it decided, and what it needs to learn from the answer."""
+
+    at: int = 0
+    """How many candidates the search had been told of."""
+    model: str = ANY_MODEL
+    """The model that was asked for; the one that answered is the candidate's."""
+    variant: str = ""
+    """Id of the prompt variant."""
+    strategy: str = ""
+    """How the parent was found."""
+    reaction: str = ""
+    """The plateau reaction in force, or empty."""
+    island: int = 0
+    hints: tuple[Direction, ...] = ()
+    """Directions that the prompt speaks of: (axis, step)."""
+    parent_cell: Cell = (0, 0, 0)
+    parent_fitness: float = 0.0
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The hints as the prompt says them."""
+        return tuple(hint_text(self.parent_cell, direction) for direction in self.hints)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """What the search was told of a candidate. It stays as it was when a winner is demoted later."""
+
+    nth: int
+    """Its place in the order of telling, from 1."""
+    fitness: float
+    kept: bool
+    """Whether it became an elite."""
+    best: bool
+    """Whether it became the best."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,6 +190,8 @@ class Candidate:
     """Hex SHA-256 of the kernel text; empty until an answer was taken."""
     normal: str = ""
     """Hex SHA-256 of the source without comments and spacing: equal normal forms are duplicates."""
+    length: int = 0
+    """Characters of the kernel text."""
     cell: Cell | None = None
     artifact: Digest | None = None
     fitness: float | None = None
@@ -158,6 +204,13 @@ class Candidate:
     rival_artifact: Digest | None = None
     confirmations: int = 0
     """How often it has been."""
+    space: Declared | None = None
+    """What a template declares."""
+    values: Values = ()
+    """What a point of a sweep has chosen."""
+    asked: Asked = Asked()
+    told: Told | None = None
+    """None while it is in flight, and for what the search never learns of (incidents, cancellations, suspects)."""
 
     @property
     def is_open(self) -> bool:

@@ -13,7 +13,7 @@ from kfd.base.failure import Bug
 from kfd.base.ids import CandidateId, candidate_id, candidate_of, job_id
 from kfd.base.instant import Instant
 from kfd.base.work import AdmitResult, Incident, Report, RunResult, Speedup, Stopped, Verdict, VerdictCode
-from kfd.core.campaign import judging
+from kfd.core.campaign import judging, learning
 from kfd.core.campaign.ports import CancelJob, Enqueue, Loaded, Output
 from kfd.core.campaign.questions import Questions
 from kfd.core.campaign.state import (
@@ -27,10 +27,12 @@ from kfd.core.campaign.state import (
     Candidate,
     CandidateState,
     DiscardReason,
+    Told,
     run_job,
     run_result_of,
 )
 from kfd.core.campaign.stopwatch import Stopwatch
+from kfd.core.campaign.tuning import Tuning, points_at_once
 from kfd.core.commands import (
     DemoteCandidate,
     SaveCampaign,
@@ -42,7 +44,7 @@ from kfd.core.commands import (
 from kfd.core.dice import Dice
 from kfd.core.fleet.model import Fact, Job
 from kfd.core.search.archive import Archive, Elite
-from kfd.core.search.emitter import Operator
+from kfd.core.search.operators import Operator
 
 __all__ = ["WORKING", "Steps", "purpose_of"]
 
@@ -75,7 +77,12 @@ class Steps:
         self._initial = loaded.initial
         self._broken = list(loaded.broken)
         self._normals = set(loaded.normals)
-        self._questions = Questions(loaded.spec.budget_candidates, loaded.answered)
+        self._questions = Questions(loaded.spec.budget_candidates, loaded.answered, loaded.closed)
+        self._search = learning.restored(loaded)
+        self._told = loaded.told
+        self._last_asked = dict(loaded.last_asked)
+        at_once = points_at_once(loaded.spec.in_flight)
+        self._tuning = Tuning(loaded.spec.search.sweep, self._dice, loaded.spec.baseline, at_once, loaded.tuning)
         self._watch = Stopwatch(loaded.record.active_ns, loaded.spec.budget_ns, now)
         self._watch.set(now, running=loaded.record.state in WORKING)
         self._next_ordinal = loaded.next_ordinal
@@ -102,6 +109,7 @@ class Steps:
             self._questions.end(candidate.id)
         if candidate.operator is Operator.INITIAL:
             self._initial = candidate
+        self._tuning.note(candidate)
         return [SaveCandidate(campaign=self.spec.id, candidate=candidate)]
 
     def _built(self, candidate: Candidate, report: Report) -> list[Output]:
@@ -165,8 +173,14 @@ class Steps:
         improved: list[Output] = []
         if speed is not None:
             improved = self._archive(candidate, speed, beaten)
-        elif verdict.code in judging.REPAIRABLE and not is_initial:
+        elif learning.is_repairable(self.spec, candidate):
             self._broken.append(judging.as_broken(candidate))
+        champion = self.archive.best()
+        is_best = bool(improved) and champion is not None and champion.candidate == candidate.id
+        if is_initial and speed is not None:
+            self._search.begin(judging.as_elite(candidate, speed))
+        elif not is_initial and verdict.code is not VerdictCode.SUSPECT:
+            candidate = self._tell(candidate, kept=bool(improved), best=is_best)
         fact = judging.judged_fact(self.spec, candidate, speed, is_elite=bool(improved))
         out: list[Output] = [*self._put(candidate), fact, *improved]
         if is_initial and verdict.code is not VerdictCode.OK:
@@ -192,8 +206,19 @@ class Steps:
                 out.append(judging.best_improved(self.spec, best, speed))
         return out
 
+    def _tell(self, candidate: Candidate, *, kept: bool = False, best: bool = False) -> Candidate:
+        """The search learns what became of a candidate; the row remembers what it was told, and in which order."""
+        self._told += 1
+        told = Told(nth=self._told, fitness=candidate.fitness or 0.0, kept=kept, best=best)
+        candidate = replace(candidate, told=told)
+        if candidate.outcome != DiscardReason.NO_RECORDING:
+            self._search.tell(learning.outcome_of(candidate, self.spec.baseline))
+        return candidate
+
     def _discard(self, candidate: Candidate, reason: str, text: str) -> list[Output]:
         candidate = replace(candidate, state=CandidateState.DISCARDED, outcome=str(reason), text=text)
+        if reason not in (DiscardReason.INCIDENT, DiscardReason.CANCELLED):
+            candidate = self._tell(candidate)
         out: list[Output] = [*self._put(candidate)]
         if reason not in (DiscardReason.NO_RECORDING, DiscardReason.CANCELLED):
             out.append(

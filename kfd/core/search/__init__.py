@@ -1,1 +1,1 @@
-"""The search: archive, fitness, selection and emitters, all by id and in any order."""
+"""The search: what to ask next and what is learnt from the answers, all by id and in any order."""

@@ -43,6 +43,8 @@ class Elite:
     """Hex SHA-256 of the kernel text."""
     artifact: Digest
     """What was measured, so that it can be measured again."""
+    length: int = 0
+    """Characters of the kernel text."""
 
     def __post_init__(self) -> None:
         if not all(0 <= level < LEVELS for level in self.cell):

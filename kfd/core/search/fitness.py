@@ -6,10 +6,12 @@ import math
 
 from kfd.base.work import VerdictCode
 
-__all__ = ["BUILT_BUT_WRONG", "NOT_BUILT", "fitness"]
+__all__ = ["BUILT_BUT_WRONG", "LEAST_CORRECT", "NOT_BUILT", "fitness"]
 
 NOT_BUILT = 0.0
 BUILT_BUT_WRONG = 0.1
+LEAST_CORRECT = 0.5
+"""No correct candidate is below it, whatever its speed, and every failure is."""
 
 
 def fitness(code: VerdictCode, speedup: float | None, target_speedup: float) -> float | None:
@@ -28,4 +30,4 @@ def fitness(code: VerdictCode, speedup: float | None, target_speedup: float) -> 
         return BUILT_BUT_WRONG
     if speedup is None or not math.isfinite(speedup) or speedup <= 0:
         raise ValueError(f"a correct candidate needs a positive speedup, got {speedup}")
-    return 0.5 + 0.5 * math.log2(1 + speedup / target_speedup)
+    return LEAST_CORRECT + 0.5 * math.log2(1 + speedup / target_speedup)

@@ -39,8 +39,11 @@ class GradientPolicy:
     """Weights and memory."""
 
     fitness: float = 0.4
+    """Weight of F, the change in fitness along a direction."""
     rate: float = 0.4
+    """Weight of R, how often a direction improves."""
     exploration: float = 0.2
+    """Weight of E, towards cells that are empty or poor."""
     decay: float = 0.995
     """Weight of a transition one evaluation later: 0.995 halves it in 138 evaluations."""
     min_moves: int = 3
@@ -95,6 +98,9 @@ class GradientField:
     def __init__(self, policy: GradientPolicy, transitions: Iterable[Transition] = ()) -> None:
         self._policy = policy
         self._sums: dict[Cell, _Sums] = {}
+        self._pulls: list[float] = []
+        self._towards: dict[Cell, Vector] = {}
+        """E by cell for these pulls: elites change seldom, and every ask needs E at all of them."""
         for transition in transitions:
             self.add(transition)
 
@@ -128,31 +134,49 @@ class GradientField:
 
         Ageing all of a cell's evidence alike leaves F as it is and lets R fade to 0 through its prior.
         """
-        return self._at(cell, _pulls(elites), now)
+        return self._at(cell, self._exploration(_pulls(elites), [cell])[cell], now)
 
     def strengths(self, elites: Mapping[Cell, float], now: int) -> dict[Cell, float]:
         """Length of the combined gradient at every occupied cell."""
-        pulls = _pulls(elites)
-        return {cell: self._at(cell, pulls, now).strength for cell in elites}
+        explore = self._exploration(_pulls(elites), elites)
+        return {cell: math.hypot(*self._combined(*self._evidence(cell, now)[:2], explore[cell])) for cell in elites}
 
-    def _at(self, cell: Cell, pulls: list[float], now: int) -> Gradient:
-        policy = self._policy
-        explore = _towards(cell, pulls)
+    def _exploration(self, pulls: list[float], cells: Iterable[Cell]) -> dict[Cell, Vector]:
+        """E at the cells, computed once for equal pulls."""
+        if pulls != self._pulls:
+            self._pulls, self._towards = pulls, {}
+        for cell in cells:
+            if cell not in self._towards:
+                self._towards[cell] = _towards(cell, pulls)
+        return self._towards
+
+    def _at(self, cell: Cell, explore: Vector, now: int) -> Gradient:
+        fitness, rate, moves = self._evidence(cell, now)
+        combined = self._combined(fitness, rate, explore)
+        return Gradient(fitness=fitness, rate=rate, exploration=explore, combined=combined, moves=moves)
+
+    def _evidence(self, cell: Cell, now: int) -> tuple[Vector, Vector, tuple[int, int, int]]:
+        """F, R and the moves that they rest on."""
         sums = self._sums.get(cell)
         if sums is None:
-            return self._combined(_ZERO, _ZERO, explore, (0, 0, 0))
-        known = [moves >= policy.min_moves for moves in sums.moves]
-        fitness = [sums.signed[axis] / sums.absolute if known[axis] and sums.absolute > 0 else 0.0 for axis in range(3)]
-        aged = policy.decay ** max(0, now - sums.at)
-        rate = [_rate(sums, axis, 1, aged) - _rate(sums, axis, -1, aged) if known[axis] else 0.0 for axis in range(3)]
-        moves = (sums.moves[0], sums.moves[1], sums.moves[2])
-        return self._combined(_vector(fitness), _vector(rate), explore, moves)
+            return _ZERO, _ZERO, (0, 0, 0)
+        aged = self._policy.decay ** max(0, now - sums.at)
+        fitness, rate = [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]
+        for axis, moves in enumerate(sums.moves):
+            if moves < self._policy.min_moves:
+                continue
+            if sums.absolute > 0:
+                fitness[axis] = sums.signed[axis] / sums.absolute
+            rate[axis] = _rate(sums, axis, 1, aged) - _rate(sums, axis, -1, aged)
+        return _vector(fitness), _vector(rate), (sums.moves[0], sums.moves[1], sums.moves[2])
 
-    def _combined(self, fitness: Vector, rate: Vector, explore: Vector, moves: tuple[int, int, int]) -> Gradient:
-        policy = self._policy
-        parts = zip(fitness, rate, explore, strict=True)
-        combined = [policy.fitness * f + policy.rate * r + policy.exploration * e for f, r, e in parts]
-        return Gradient(fitness=fitness, rate=rate, exploration=explore, combined=_vector(combined), moves=moves)
+    def _combined(self, fitness: Vector, rate: Vector, explore: Vector) -> Vector:
+        f, r, e = self._policy.fitness, self._policy.rate, self._policy.exploration
+        return (
+            f * fitness[0] + r * rate[0] + e * explore[0],
+            f * fitness[1] + r * rate[1] + e * explore[1],
+            f * fitness[2] + r * rate[2] + e * explore[2],
+        )
 
 
 def _rate(sums: _Sums, axis: int, sign: int, aged: float) -> float:

@@ -12,7 +12,7 @@ from kfd.core.search.archive import LEVELS, Cell
 from kfd.core.search.gradient import Gradient
 from kfd.core.search.transitions import Direction
 
-__all__ = ["MAX_HINTS", "Hint", "HintPolicy", "hints_at"]
+__all__ = ["MAX_HINTS", "Hint", "HintPolicy", "hint_text", "hints_at"]
 
 MAX_HINTS = 3
 
@@ -80,6 +80,15 @@ class Hint:
     text: str
 
 
+def hint_text(cell: Cell, direction: Direction) -> str:
+    """What a step from a cell means, in words. Raises ValueError for a step that leaves the grid."""
+    axis, step = direction
+    level = cell[axis]
+    if not 0 <= level + step < LEVELS:
+        raise ValueError(f"a step of {step} on axis {axis} leaves the grid at {cell}")
+    return _UP[axis][level] if step > 0 else _DOWN[axis][level - 1]
+
+
 def hints_at(cell: Cell, gradient: Gradient, policy: HintPolicy) -> tuple[Hint, ...]:
     """The strongest directions at a cell, strongest first; nothing points off the grid."""
     found: list[Hint] = []
@@ -88,8 +97,12 @@ def hints_at(cell: Cell, gradient: Gradient, policy: HintPolicy) -> tuple[Hint, 
             continue
         level = cell[axis]
         if value > 0 and level < LEVELS - 1:
-            found.append(Hint(direction=(axis, 1), strength=value, text=_UP[axis][level]))
+            found.append(_hint(cell, (axis, 1), value))
         elif value < 0 and level > 0:
-            found.append(Hint(direction=(axis, -1), strength=-value, text=_DOWN[axis][level - 1]))
+            found.append(_hint(cell, (axis, -1), -value))
     found.sort(key=lambda hint: (-hint.strength, hint.direction))
     return tuple(found[: policy.limit])
+
+
+def _hint(cell: Cell, direction: Direction, strength: float) -> Hint:
+    return Hint(direction=direction, strength=strength, text=hint_text(cell, direction))

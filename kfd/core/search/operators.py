@@ -17,7 +17,8 @@ __all__ = ["Operator", "OperatorPolicy", "Standing", "due", "open_shares"]
 
 
 class Operator(StrEnum):
-    """How a child is asked for. ``initial`` is the task's own kernel, asked of nobody."""
+    """How a child is asked for. ``initial`` is the task's own kernel and ``tune`` a point of a template's space: both
+    are asked of nobody."""
 
     INITIAL = "initial"
     REWRITE = "rewrite"
@@ -26,6 +27,7 @@ class Operator(StrEnum):
     CROSSOVER = "crossover"
     TEMPLATE = "template"
     SIMPLIFY = "simplify"
+    TUNE = "tune"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,8 +35,11 @@ class OperatorPolicy:
     """Shares and limits of the operators. Defaults: see docs/search.md."""
 
     rewrite: float = 0.6
+    """Share of whole rewrites."""
     patch: float = 0.4
+    """Share of SEARCH/REPLACE patches."""
     crossover: float = 0.0
+    """Share of crossovers: the parent and the inspirations combined in one kernel; needs two occupied cells."""
     repair_depth: int = 1
     """Repairs in a row on one line of failures; 0 switches repair off."""
     template_every: int = 40

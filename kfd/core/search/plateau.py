@@ -41,7 +41,7 @@ class PlateauPolicy:
     stop: bool = False
     """Whether to end after the last reaction's patience."""
     roofline_share: float = 0.95
-    """Share of the roofline's speed that ends the search; 0 switches it off."""
+    """Share of the roofline's speed that ends the search, where a roofline is known; 0 switches it off."""
 
     def __post_init__(self) -> None:
         if self.patience < 0 or self.min_gain < 0 or not 0 <= self.roofline_share <= 1:

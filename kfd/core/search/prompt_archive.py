@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from kfd.core.dice import Dice
@@ -73,7 +73,7 @@ class PromptPolicy:
     """Children that the mean of all variants weighs in a variant's credit."""
     min_children: int = 3
     """Children before a variant may be a parent or be dropped."""
-    pinned: frozenset[Region] = field(default_factory=frozenset)
+    pinned: tuple[Region, ...] = ()
     """Regions that the user keeps as they are."""
 
     def __post_init__(self) -> None:
@@ -89,7 +89,7 @@ def variant_id(regions: Mapping[Region, str]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-def mutated(parent: Variant, edits: Sequence[Edit], pinned: frozenset[Region]) -> Variant:
+def mutated(parent: Variant, edits: Sequence[Edit], pinned: Collection[Region]) -> Variant:
     """The variant that edits make. Raises EditError: none given, pinned region, text not found, nothing changed."""
     if not edits:
         raise EditError("no edit was given; write at least one SEARCH/REPLACE block")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kfd.base.ids import CandidateId
@@ -15,11 +15,15 @@ from kfd.core.search.operators import Operator, OperatorPolicy
 from kfd.core.search.plateau import PlateauPolicy
 from kfd.core.search.prompt_archive import PromptPolicy
 from kfd.core.search.strategies import ParentWeights
+from kfd.core.search.tuning import TunePolicy
 
-__all__ = ["NOTHING", "Broken", "Outcome", "Proposal", "SearchPolicy", "View"]
+__all__ = ["ANY_MODEL", "NOTHING", "Broken", "Outcome", "Proposal", "SearchPolicy", "View"]
 
 NOTHING = "nothing"
 """Parent digest of a candidate that is generated from nothing."""
+
+ANY_MODEL = "default"
+"""Name that lets the generator choose the model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,9 +38,11 @@ class SearchPolicy:
     """None: models and operators are drawn by their shares."""
     prompts: PromptPolicy = field(default_factory=PromptPolicy)
     plateau: PlateauPolicy = field(default_factory=PlateauPolicy)
-    models: tuple[tuple[str, float], ...] = (("default", 1.0),)
+    sweep: TunePolicy = field(default_factory=TunePolicy)
+    models: tuple[tuple[str, float], ...] = ((ANY_MODEL, 1.0),)
     """Names and shares."""
     inspirations: int = 2
+    """Other elites shown in a prompt, at most."""
 
     def __post_init__(self) -> None:
         names = [name for name, _ in self.models]
@@ -73,6 +79,10 @@ class View:
     """(parent digest, operator) that the generator has no answer for."""
     best_length_ratio: float = 1.0
     """Length of the best kernel over the initial one's."""
+    told: int = 0
+    """How many candidates were told of."""
+    last_asked: Mapping[Operator, int] = field(default_factory=dict)
+    """``told`` when template and simplify were asked for last: neither is asked for again while it is awaited."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -102,10 +102,12 @@ class Search:
                 )
             )
         gain = max(0.0, delta) if outcome.operator is not Operator.REPAIR else _REPAIRED * outcome.kept
-        if self._bandit is not None:
+        is_asked = outcome.operator is not Operator.TUNE  # a point of a sweep is no model's answer
+        if self._bandit is not None and is_asked:
             arm = Arm(model=outcome.model, operator=outcome.operator.value, prompt=outcome.prompt)
             self._bandit.pulled(arm, gain=gain, price=outcome.price)
-        self._prompts.judged(outcome.prompt, gain)
+        if is_asked:
+            self._prompts.judged(outcome.prompt, gain)
         if outcome.parent is not None:
             self._children[outcome.parent] = self._children.get(outcome.parent, 0) + 1
         if child is not None:
@@ -123,6 +125,9 @@ class Search:
             self._tuned_cells.add(outcome.parent_cell)
             if outcome.elite is not None:
                 self._templated.add(outcome.elite.source)
+        elif outcome.operator is Operator.TUNE:
+            if outcome.elite is not None:
+                self.swept(outcome.elite.source)
         elif outcome.operator is Operator.SIMPLIFY:
             self._last_simplify = self._evaluations
             self._simplified.add(outcome.parent_source)
@@ -144,7 +149,7 @@ class Search:
         return max(every, key=lambda elite: (elite.fitness, -elite.ordinal), default=None)
 
     def swept(self, source: str) -> None:
-        """A sweep's winner was baked into a kernel: it needs no template of its own."""
+        """A point of a sweep was baked into this kernel: it needs no template of its own."""
         self._templated.add(source)
 
     # ---- prompts ----------------------------------------------------------------------------------------------------
@@ -191,6 +196,8 @@ class Search:
         best = max(view.elites, key=lambda elite: (elite.fitness, -elite.ordinal))
         untuned = self._untuned(view, best)
         wanted = due(self._policy.operators, self._standing(view, best, untuned))
+        if wanted is not None and self._is_awaited(wanted, view):
+            wanted = None
         parent = untuned if wanted is Operator.TEMPLATE and untuned is not None else best
         if wanted is not None and (parent.source, wanted.value) not in view.closed:
             return self._proposal(wanted, parent, self._arm({wanted: 1.0}, ordinal), ordinal, strategy="due")
@@ -221,6 +228,13 @@ class Search:
             )
         return None
 
+    def _is_awaited(self, wanted: Operator, view: View) -> bool:
+        """Whether it was asked for within its period, answered or not: candidates are in flight side by side."""
+        policy = self._policy.operators
+        every = policy.template_every if wanted is Operator.TEMPLATE else policy.simplify_every
+        asked = view.last_asked.get(wanted)
+        return asked is not None and view.told - asked < every
+
     def _untuned(self, view: View, best: Elite) -> Elite | None:
         """Who should be tuned: the fittest near the best that was not, cells that never were first."""
         least = best.fitness - self._policy.operators.template_margin
@@ -242,7 +256,9 @@ class Search:
     def _drawn(self, view: View, ordinal: int) -> Proposal | None:
         now = self.reaction()
         shares = open_shares(self._policy.operators, len(view.elites), _SWITCHED if now is Reaction.SWITCH else None)
-        askable = [e for e in view.elites if any((e.source, op.value) not in view.closed for op in shares)]
+        askable = list(view.elites)
+        if view.closed:
+            askable = [e for e in askable if any((e.source, op.value) not in view.closed for op in shares)]
         if not askable:
             return None
         parent, strategy = self._parent(askable, ordinal, now)

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import fields, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeVar
 
 from kfd.core.search.bandit import BanditPolicy
@@ -34,7 +34,7 @@ def policy_of(given: Mapping[str, object], defaults: SearchPolicy | None = None)
     known = [one.name for one in fields(SearchPolicy)]
     made: dict[str, Any] = {}
     for key, value in given.items():
-        _check_known(key, known, "search")
+        _check_known(key, known, "search", _sections_of(key, base))
         path = f"search.{key}"
         if key == "models":
             made[key] = _models(value)
@@ -47,9 +47,19 @@ def policy_of(given: Mapping[str, object], defaults: SearchPolicy | None = None)
     return _built("search", lambda: replace(base, **made))
 
 
-def _check_known(key: object, known: list[str], where: str) -> None:
+def _sections_of(key: object, policy: SearchPolicy) -> list[str]:
+    """Sections that have such a key, for one that was put beside them."""
+    sections = [(one.name, getattr(policy, one.name) or BanditPolicy()) for one in fields(policy)]
+    return [
+        name for name, section in sections if is_dataclass(section) and key in {one.name for one in fields(section)}
+    ]
+
+
+def _check_known(key: object, known: list[str], where: str, sections: Sequence[str] = ()) -> None:
     if key in known:
         return
+    if sections:
+        raise SettingsError(f"unknown key {where}.{key}; did you mean {where}.{sections[0]}.{key}?")
     near = difflib.get_close_matches(str(key)[:80], known, n=1, cutoff=0.4)
     hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}."
     raise SettingsError(f"unknown key {where}.{str(key)[:80]}; {hint}")
@@ -92,12 +102,12 @@ def _number(path: str, value: object) -> float:
     return float(value)
 
 
-def _regions(path: str, value: object) -> frozenset[Region]:
+def _regions(path: str, value: object) -> tuple[Region, ...]:
     """``prompts.pinned``: a list of regions."""
     names = [region.value for region in Region]
     if not isinstance(value, list | tuple) or not all(item in names for item in value):
         raise SettingsError(f"{path} is a list of {', '.join(names)}, not {_shown(value)}")
-    return frozenset(Region(item) for item in value)
+    return tuple(region for region in Region if region.value in value)
 
 
 def _models(value: object) -> tuple[tuple[str, float], ...]:

@@ -38,12 +38,17 @@ class ParentWeights:
     """Shares of the strategies; they need not add up to one. Defaults: see docs/search.md."""
 
     uniform: float = 0.1
+    """Share of parents drawn alike from all occupied cells."""
     fitness: float = 0.9
+    """Share of parents drawn by their rank in fitness."""
     curiosity: float = 2.0
+    """Share of parents drawn by what the gradients promise."""
     island: float = 0.0
+    """Share of parents drawn from one island in turn."""
     pressure: float = 2.0
     """Exponent of the rank: 0 is uniform."""
     islands: int = 3
+    """Sub-populations of the island strategy."""
     migration_interval: int = 50
     """Evaluations between migrations; 0 switches migration off."""
 

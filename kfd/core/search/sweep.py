@@ -14,7 +14,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from kfd.core.dice import Dice
 
@@ -33,6 +33,8 @@ class Space:
     names: tuple[str, ...]
     values: tuple[tuple[int, ...], ...]
     allowed: Callable[[Mapping[str, int]], bool] = lambda _: True
+    _points: dict[tuple[int, int], list[Point]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """What ``points`` found: a sweep asks for them before each of its points."""
 
     def __post_init__(self) -> None:
         if not self.names or len(self.names) != len(self.values) or not all(self.values):
@@ -53,6 +55,12 @@ class Space:
 
     def points(self, dice: Dice, ordinal: int) -> list[Point]:
         """Allowed points: all of them, or ``MAX_POINTS`` drawn ones of a larger space."""
+        found = self._points.get((dice.seed, ordinal))
+        if found is None:
+            found = self._points[dice.seed, ordinal] = self._allowed_points(dice, ordinal)
+        return found
+
+    def _allowed_points(self, dice: Dice, ordinal: int) -> list[Point]:
         if self.size <= MAX_POINTS:
             every: Iterator[Point] = itertools.product(*(range(len(values)) for values in self.values))
         else:

@@ -2,8 +2,8 @@
 
 An operation is a call of torch that gives a tensor of the shape and type of one of its arguments and says something
 else than it: left out, that argument takes the place of the result. Copies and changes of layout that keep every value
-where it is are none, and neither is what changes less than ``MATERIAL`` of its result (a small number added against
-division by zero): nobody could see them missing.
+where it is are none, nor is what makes a new tensor (``zeros_like``), nor what changes less than ``MATERIAL`` of its
+result (a small number added against division by zero): nobody could see them missing.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Without(TorchFunctionMode):
         given = dict(kwargs or {})
         name = getattr(func, "__name__", "")
         tensors = [one for one in (*args, *given.values()) if isinstance(one, torch.Tensor)]
-        if name in _PLAIN or not tensors:
+        if name in _PLAIN or name.endswith("_like") or not tensors:
             return func(*args, **given)
         # An operation in place has changed its argument when it returns.
         before = [one.clone() for one in tensors] if name.endswith("_") and not name.endswith("__") else tensors

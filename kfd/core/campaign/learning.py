@@ -1,0 +1,135 @@
+"""Between a campaign and its search: what the search is shown, what it is told, what a candidate remembers of it.
+
+Pure functions. What the search is told is made from the candidate's row alone, in normal running and after a restart
+alike, so that a restored search cannot differ from the one that was killed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from kfd.base.work import VerdictCode
+from kfd.core.campaign import judging
+from kfd.core.campaign.ports import Loaded
+from kfd.core.campaign.state import Asked, CampaignSpec, Candidate
+from kfd.core.dice import Dice
+from kfd.core.search.archive import Elite
+from kfd.core.search.fitness import LEAST_CORRECT
+from kfd.core.search.operators import Operator
+from kfd.core.search.prompt_archive import Variant, variant_id
+from kfd.core.search.proposals import ANY_MODEL, Broken, Outcome, Proposal, View
+from kfd.core.search.search import Search
+
+__all__ = [
+    "FIRST_PROMPT",
+    "PERIODIC",
+    "UNASKED",
+    "asked",
+    "is_repairable",
+    "model_of",
+    "outcome_of",
+    "price_of",
+    "restored",
+    "view",
+]
+
+FIRST_PROMPT = Variant(id=variant_id({}), regions={})
+"""The prompt as the templates have it, with nothing added to its regions."""
+
+UNASKED = (Operator.INITIAL, Operator.TUNE)
+"""Nobody's answers: nothing is there that a model could mend."""
+
+PERIODIC = (Operator.TEMPLATE, Operator.SIMPLIFY)
+"""Asked for once in a period."""
+
+_INPUT_PRICE, _OUTPUT_PRICE = 1e-6, 4e-6
+"""Money for one token where nothing better is known: the usual proportion of the two, in the unit of
+``bandit.evaluation_cost``."""
+
+
+def restored(loaded: Loaded) -> Search:
+    """The search of a campaign as its rows leave it."""
+    initial = loaded.initial
+    elite = None
+    if initial is not None and initial.outcome == VerdictCode.OK:
+        elite = judging.as_elite(initial, judging.baseline_speedup(initial, loaded.spec.baseline))
+    dice = Dice(loaded.spec.seed)
+    return Search.restore(loaded.spec.search, dice, FIRST_PROMPT, loaded.outcomes, elite)
+
+
+def view(
+    elites: Iterable[Elite],
+    broken: Sequence[Broken],
+    closed: Collection[tuple[str, str]],
+    initial: int,
+    told: int,
+    last_asked: Mapping[Operator, int],
+) -> View:
+    """What the search is shown. ``initial``: characters of the task's own kernel, 0 when there is none."""
+    held = list(elites)
+    best = max(held, key=lambda elite: (elite.fitness, -elite.ordinal), default=None)
+    ratio = best.length / initial if best is not None and initial else 1.0
+    return View(elites=held, broken=broken, closed=closed, best_length_ratio=ratio, told=told, last_asked=last_asked)
+
+
+def asked(proposal: Proposal, told: int) -> Asked:
+    """What a candidate remembers of its proposal. ``told``: how many candidates the search knew of."""
+    return Asked(
+        at=told,
+        model=proposal.model,
+        variant=proposal.prompt,
+        strategy=proposal.strategy,
+        reaction=proposal.reaction,
+        island=proposal.island,
+        hints=tuple(hint.direction for hint in proposal.hints),
+        parent_cell=proposal.parent_cell,
+        parent_fitness=proposal.parent_fitness,
+    )
+
+
+def model_of(candidate: Candidate) -> str:
+    """The model to ask by its configured name; empty lets the generator choose."""
+    return "" if candidate.asked.model == ANY_MODEL else candidate.asked.model
+
+
+def is_repairable(spec: CampaignSpec, candidate: Candidate) -> bool:
+    """Whether a judged failure may be asked to be mended: its text can help and its line of repairs is not too deep."""
+    return (
+        candidate.outcome in {code.value for code in judging.REPAIRABLE}
+        and candidate.operator not in UNASKED
+        and candidate.repair_depth < spec.search.operators.repair_depth
+    )
+
+
+def price_of(input_tokens: int, output_tokens: int) -> float:
+    """What one call cost, in money."""
+    return input_tokens * _INPUT_PRICE + output_tokens * _OUTPUT_PRICE
+
+
+def outcome_of(candidate: Candidate, baseline: str) -> Outcome:
+    """What the search is told of a candidate, from its row. Raises ValueError for one that it is not told of."""
+    told, ask = candidate.told, candidate.asked
+    if told is None:
+        raise ValueError(f"the search was told nothing of {candidate.id}")
+    elite = None
+    if told.fitness >= LEAST_CORRECT:
+        # The fitness as it was told: that of a winner that was demoted since is gone from its row.
+        speed = judging.baseline_speedup(candidate, baseline)
+        elite = judging.as_elite(candidate, speed, fitness=told.fitness)
+    return Outcome(
+        ordinal=candidate.ordinal,
+        operator=candidate.operator,
+        parent=candidate.parent,
+        parent_source=candidate.parent_source,
+        parent_cell=ask.parent_cell,
+        parent_fitness=ask.parent_fitness,
+        model=ask.model,
+        prompt=ask.variant,
+        island=ask.island,
+        hints=ask.hints,
+        fitness=told.fitness,
+        elite=elite,
+        kept=told.kept,
+        best=told.best,
+        price=price_of(candidate.input_tokens, candidate.output_tokens),
+    )

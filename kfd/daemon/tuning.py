@@ -1,0 +1,102 @@
+"""What is read from a kernel's text for the campaign: its digests, its cell, its tunables, and its points with them."""
+
+from __future__ import annotations
+
+import hashlib
+
+from kfd.core.commands import DraftRequest
+from kfd.core.events import DraftArrived, Drafted, DraftEvent, DraftRejected
+from kfd.core.search.tuning import Declared
+from kfd.prompting import features, language
+from kfd.store.rows import pack
+from kfd.tasks.baking import baked
+from kfd.tasks.launchplan import in_device_form
+from kfd.tasks.spec import KernelFile, TaskSpec
+from kfd.tasks.tunables import PlanError, parse
+
+__all__ = ["NOT_TUNABLE", "declared", "drafted", "kernel_of", "point"]
+
+NOT_TUNABLE = "not_tunable"
+"""Why a point is discarded whose values cannot be put into its template."""
+
+
+def drafted(kernel: KernelFile, toolchain: str, *, space: Declared | None = None) -> Drafted:
+    """A kernel as the core knows it."""
+    text = kernel.text
+    return Drafted(
+        source=hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest(),
+        kernel_text=text,
+        normal=features.normal_form(text, language.of_path(kernel.path)).hash,
+        cell=features.behaviour(text, toolchain),
+        space=space,
+    )
+
+
+def declared(kernel: KernelFile) -> Declared | None:
+    """The tunables inside a kernel's EVOLVE blocks; None when there are none, or none that can be read."""
+    try:
+        space = parse("\n".join(kernel.contents()))
+    except PlanError:
+        return None
+    if not space.tunables:
+        return None
+    return Declared(
+        tunables=tuple((one.name, one.values) for one in space.tunables),
+        conditions=tuple((one.left, one.comparison, one.right) for one in space.conditions),
+    )
+
+
+def point(request: DraftRequest, text: str, spec: TaskSpec) -> DraftEvent:
+    """A template's source with a point's values as its defaults, as if it had been answered."""
+    values, toolchain = dict(request.values), request.campaign.toolchain
+    try:
+        kernel = kernel_of(text, spec.kernel)
+        contents = "\0".join(kernel.contents())
+        made = baked(contents, values, macros=_needs_macros(toolchain, text)).split("\0")
+        child = kernel.with_contents(tuple(made))
+    except ValueError as error:
+        return DraftRejected(
+            candidate=request.candidate,
+            reason=NOT_TUNABLE,
+            detail=str(error)[:500],
+            model="",
+            input_tokens=0,
+            output_tokens=0,
+            texts=(),
+        )
+    return DraftArrived(
+        candidate=request.candidate,
+        drafted=drafted(child, toolchain),
+        model="",
+        input_tokens=0,
+        output_tokens=0,
+        texts=(pack("source", child.text),),
+    )
+
+
+def _needs_macros(toolchain: str, text: str) -> bool:
+    """Whether nobody else defines the tunables: builds of the device form do, and Triton has no macros."""
+    return toolchain != "triton" and not in_device_form(toolchain, text)
+
+
+def kernel_of(text: str, frame: KernelFile) -> KernelFile:
+    """A candidate's file with its blocks found again: what lies outside the blocks never changes.
+
+    Raises ValueError when it did.
+    """
+    contents: list[str] = []
+    at = 0
+    for index, block in enumerate(frame.blocks):
+        before = frame.text[frame.blocks[index - 1].end if index else 0 : block.start]
+        if text[at : at + len(before)] != before:
+            raise ValueError("the text outside the EVOLVE blocks differs from the task's")
+        at += len(before)
+        is_last = index == len(frame.blocks) - 1
+        after = frame.text[block.end :] if is_last else frame.text[block.end : frame.blocks[index + 1].start]
+        end = len(text) - len(after) if is_last else text.index(after, at)
+        contents.append(text[at:end])
+        at = end
+    kernel = frame.with_contents(tuple(contents))
+    if kernel.text != text:
+        raise ValueError("the text outside the EVOLVE blocks differs from the task's")
+    return kernel
