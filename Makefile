@@ -20,7 +20,7 @@ $(STAMP): pyproject.toml
 	@touch $@
 
 $(DEVICES): $(STAMP)
-	@[ -z "$(EXTRAS)" ] || { echo "installing $(EXTRAS)" >&2; $(BIN)/python -m pip --disable-pip-version-check -q install -e '.[$(EXTRAS)]'; }
+	@sh .ci/extras $(VENV) "$(EXTRAS)"
 	@touch $@
 
 demo: $(STAMP) ## run a whole campaign on this machine: no GPU, no API key
