@@ -153,7 +153,7 @@ class MeasurementPlan:
     """How long to measure and when to stop (evaluation notes, 4.4 and 4.5)."""
 
     min_rounds: int = 8
-    max_rounds: int = 24
+    max_rounds: int = 20
     target_half_width: float = 0.02
     """Stop early when the 95 % interval of the log ratio is narrower than this on both sides."""
     max_ns: Span = 10 * SECOND

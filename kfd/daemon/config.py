@@ -72,15 +72,21 @@ class DiskConfig(_Section):
     )
 
 
+_PLAN = MeasurementPlan()
+"""What the benchmarks measure with is what campaigns measure with."""
+
+
 class MeasureConfig(_Section):
     """How long candidates are measured."""
 
-    min_rounds: int = Field(default=8, ge=3, le=1000, description="Fewest rounds.")
-    max_rounds: int = Field(default=40, ge=3, le=10_000, description="Most rounds.")
+    min_rounds: int = Field(default=_PLAN.min_rounds, ge=3, le=1000, description="Fewest rounds.")
+    max_rounds: int = Field(default=_PLAN.max_rounds, ge=3, le=10_000, description="Most rounds.")
     target_half_width: float = Field(
-        default=0.02, gt=0, lt=1, description="Stop when the interval's half-width is below."
+        default=_PLAN.target_half_width, gt=0, lt=1, description="Stop when the interval's half-width is below."
     )
-    max_seconds: float = Field(default=10.0, gt=0, le=600, description="Longest measurement of one candidate.")
+    max_seconds: float = Field(
+        default=_PLAN.max_ns / SECOND, gt=0, le=600, description="Longest measurement of one candidate."
+    )
 
     def plan(self) -> MeasurementPlan:
         """As the wire wants it."""
