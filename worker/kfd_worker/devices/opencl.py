@@ -20,6 +20,7 @@ from pathlib import Path
 from kfd_worker.harness import opencl_compile
 from kfd_worker.sandbox.box import Mount
 from kfd_worker.sandbox.output import readable
+from kfd_worker.toolchains.port import NotInstalled
 
 __all__ = ["Runtime", "find_runtime", "probe", "runtime_name"]
 
@@ -83,7 +84,7 @@ def find_runtime(folder: Path) -> Runtime:
         if "pocl" in path.name:
             icd = path.read_text(errors="replace").split("\n")[0].strip()
             return Runtime(name=path.stem, loader=_LOADER, vendors=_vendors(folder, icd), libraries="")
-    raise ValueError(
+    raise NotInstalled(
         "there is no OpenCL runtime for the CPU: pip install 'kfd[opencl]', or apt install pocl-opencl-icd"
     )
 

@@ -83,13 +83,16 @@ def devices(
         problems.append(("NVIDIA devices", str(error)))
     cpu = cpu_device(config.cores)
     threads = config.threads or len(config.cores or os.sched_getaffinity(0))
-    return {**found, cpu.id: (cpu, cpu_harnesses(config, threads, absent))}
+    return {**found, cpu.id: (cpu, cpu_harnesses(config, threads, problems, absent))}
 
 
-def cpu_harnesses(config: LauncherConfig, threads: int, absent: dict[str, str]) -> tuple[Harness, ...]:
+def cpu_harnesses(
+    config: LauncherConfig, threads: int, problems: list[tuple[str, str]], absent: dict[str, str]
+) -> tuple[Harness, ...]:
     """What runs artifacts on the processor: libraries always, OpenCL's and SYCL's packages with a runtime for them.
 
-    Without a runtime, what to install is added to ``absent``.
+    Without a runtime, what to install is added to ``absent``; one that does not work is among the ``problems``: nothing
+    about it may keep the worker from what it can do.
     """
     found = [host_harness()]
     if all(importlib.util.find_spec(name) is not None for name in ("triton", "numpy")):
@@ -104,6 +107,8 @@ def cpu_harnesses(config: LauncherConfig, threads: int, absent: dict[str, str]) 
     except NotInstalled as error:
         for name in ("opencl", "sycl"):
             absent.setdefault(name, str(error))
+    except (OSError, ValueError) as error:
+        problems.append(("OpenCL on the processor", str(error)))
     return tuple(found)
 
 
