@@ -19,7 +19,7 @@ from typing import Any
 
 import grpc
 
-from kfd.api.v1 import control_pb2, control_pb2_grpc
+from kfd.api.v1 import admin_pb2, admin_pb2_grpc, control_pb2, control_pb2_grpc
 
 __all__ = ["run_demo"]
 
@@ -34,6 +34,8 @@ SEED = 33
 
 START_SECONDS = 30.0
 STOP_SECONDS = 12.0
+WORKER_SECONDS = 120.0
+"""An agent tries every toolchain first; on a slow machine that takes a while."""
 
 
 def run_demo(task: Path, folder: Path, least_gain: float, *, accept_unsandboxed: bool) -> int:
@@ -43,6 +45,7 @@ def run_demo(task: Path, folder: Path, least_gain: float, *, accept_unsandboxed:
     state = folder / "state"
     log = folder / "daemon.log"
     with _daemon(state, log, accept_unsandboxed=accept_unsandboxed):
+        _await_worker(state, log)
         code = _client(state, "validate", str(task))
         if code != 0:
             return code
@@ -88,7 +91,7 @@ def _daemon(state: Path, log: Path, *, accept_unsandboxed: bool) -> Iterator[Non
     announced = state / "client.json"
     announced.unlink(missing_ok=True)
     _say(f"starting the daemon with an agent on this machine (log: {log})")
-    with log.open("ab") as sink:
+    with log.open("wb") as sink:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=sink, stderr=sink)
     try:
         stop_at = time.monotonic() + START_SECONDS
@@ -106,6 +109,15 @@ def _daemon(state: Path, log: Path, *, accept_unsandboxed: bool) -> Iterator[Non
             process.wait()
 
 
+def _await_worker(state: Path, log: Path) -> None:
+    """Wait for the agent to register. Raises SystemExit when it has ended for good or takes too long."""
+    stop_at = time.monotonic() + WORKER_SECONDS
+    while not _call(state, "ListWorkers", admin_pb2.ListWorkersRequest(), admin_pb2_grpc.AdminServiceStub).workers:
+        if '"agent.refused"' in log.read_text("utf-8", "replace") or time.monotonic() > stop_at:
+            raise SystemExit(f"kfd demo: the agent on this machine did not start; read {log}, or try kfd-worker doctor")
+        time.sleep(0.1)
+
+
 def _client(state: Path, *arguments: str) -> int:
     _say(f"$ kfd-client {' '.join(arguments)}")
     environment = os.environ | {"KFD_STATE_DIR": str(state.absolute())}
@@ -113,12 +125,11 @@ def _client(state: Path, *arguments: str) -> int:
     return subprocess.run([sys.executable, "-m", "kfd_client.cli", *arguments], env=environment, check=False).returncode
 
 
-def _call(state: Path, method: str, request: Any) -> Any:
+def _call(state: Path, method: str, request: Any, service: Any = control_pb2_grpc.ControlServiceStub) -> Any:
     found = json.loads((state / "client.json").read_text("utf-8"))
     token = Path(found["token_file"]).read_text("ascii").strip()
     with grpc.insecure_channel(found["address"]) as channel:
-        stub = control_pb2_grpc.ControlServiceStub(channel)
-        return getattr(stub, method)(request, metadata=(("authorization", f"Bearer {token}"),), timeout=20)
+        return getattr(service(channel), method)(request, metadata=(("authorization", f"Bearer {token}"),), timeout=20)
 
 
 def _campaign(state: Path) -> control_pb2.Campaign:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from kfd.base.digest import digest_of
-from kfd.base.ids import WorkerName
 from kfd.core.fleet import views
 from kfd.core.fleet.machine import Fleet
 from kfd.core.fleet.model import FleetPolicy
@@ -16,11 +17,9 @@ HOST = (("kernel", "6.1"), ("absent.opencl", "pip install 'kfd[opencl]'"), ("abs
 
 def reasons(toolchain: str) -> list[str]:
     peer = Peer(Fleet(FleetPolicy(), b"boot"))
-    peer.register(registration("w1"), 0)
+    peer.register(replace(registration("w1"), host=HOST), 0)
     peer.register(registration("w2"), 0)
-    need = build_job(toolchain=toolchain).spec.requirement
-    absent = {WorkerName("w1"): views.lacking(HOST), WorkerName("gone"): views.lacking(HOST)}
-    return views.reasons(peer.fleet.sessions.agents.values(), need, absent)
+    return peer.fleet.could_run(build_job(toolchain=toolchain).spec.requirement)
 
 
 def test_a_worker_that_lacks_the_toolchain_says_what_to_install() -> None:

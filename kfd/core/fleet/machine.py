@@ -224,8 +224,7 @@ class Fleet:
         """Why no slot could run such a job now or after waiting; empty when one could."""
         if not self.leases.placement.why_not(requirement):
             return []
-        agents = self.sessions.agents.values()
-        return views.reasons(agents, requirement, {agent.worker: views.lacking(agent.host) for agent in agents})
+        return views.reasons(self.sessions.agents.values(), requirement)
 
     def bonds(self) -> dict[BondKey, str]:
         """Device models that campaigns are bound to, for ``load``."""

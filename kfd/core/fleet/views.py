@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Iterable, Sequence
 
-from kfd.base.ids import JobId, WorkerName
+from kfd.base.ids import JobId
 from kfd.base.instant import Instant, Span
 from kfd.base.work import Requirement, SlotKind
 from kfd.core.fleet.leases import Leases
@@ -97,18 +96,11 @@ def lacking(host: Sequence[tuple[str, str]]) -> dict[str, str]:
     return {key.removeprefix(_ABSENT): text[:_MEND] for key, text in host if key.startswith(_ABSENT)}
 
 
-def reasons(
-    agents: Iterable[Agent],
-    requirement: Requirement,
-    absent: Mapping[WorkerName, Mapping[str, str]] = MappingProxyType({}),
-) -> list[str]:
-    """Why no slot serves a requirement: the first mismatch of each worker, for people.
-
-    ``absent`` says by worker what ``lacking`` read from its registration.
-    """
+def reasons(agents: Iterable[Agent], requirement: Requirement) -> list[str]:
+    """Why no slot serves a requirement: the first mismatch of each worker, for people."""
     lines: dict[str, None] = {}
     for agent in agents:
-        mend = absent.get(agent.worker, {}).get(requirement.toolchain, "")
+        mend = lacking(agent.host).get(requirement.toolchain, "")
         lines[f"worker {agent.worker}: {_mismatch(agent, requirement, mend)}"] = None
         if len(lines) > _REASONS:
             break
