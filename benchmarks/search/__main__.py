@@ -1,6 +1,6 @@
 """``python -m benchmarks.search [--seeds N] [--only FAMILY] [--openevolve PYTHON] [--shinka PYTHON]``.
 
-Prints one figure a line. All contestants meet on the same instances (seeds from 10 000) with the same simulated model.
+Prints one figure a line. All contestants meet on the same instances (seeds from 20 000) with the same simulated model.
 The figure is evaluations to 90 % of the optimum's speed, as a ratio of medians with a paired bootstrap interval.
 ``without_MECHANISM`` is the cost of switching off a mechanism that is on by default, ``with_MECHANISM`` of switching on
 one that is off; above 1 means that it gets slower. Peers run in their own virtual environments; without the path of an
