@@ -11,9 +11,9 @@
 4. Speeds are measured with log-normal noise; the interval that comes with a measurement is honest (95 %).
 5. Not every point exists: tuning constants may exceed a resource (rugged), a table may hold points that do not build.
 
-Seeds below 1000 are for tuning, seeds from 20 000 for reporting; a family is a pure function of its seed. Seeds from 10 000
-have been seen by an earlier tuning round and are used for neither any more. The families are frozen: what is tuned after
-the commit that says so changes ``kfd`` and its defaults, never this file, ``model.py`` or ``data/``.
+Seeds below 1000 are for tuning, seeds from 20 000 for reporting; a family is a pure function of its seed. Seeds from
+10 000 were seen by an earlier round of tuning and are used for neither any more. The families are frozen: what is tuned
+after the commit that says so changes ``kfd`` and its defaults, never this file, ``model.py`` or ``data/``.
 """
 
 from __future__ import annotations

@@ -10,29 +10,27 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import structlog
 
 from kfd.base.digest import Digest
 from kfd.base.failure import NotFound
-from kfd.base.ids import CampaignId, CandidateId
+from kfd.base.ids import CampaignId
 from kfd.base.instant import SECOND
-from kfd.base.work import BuildResult, RunResult
 from kfd.core.commands import DraftRequest, Packed
 from kfd.core.events import DraftArrived, DraftEvent, DraftFaulted, DraftMissed, DraftRejected
 from kfd.core.search.operators import Operator
-from kfd.core.views import CandidateView
 from kfd.daemon import tuning
-from kfd.daemon.tuning import kernel_of
+from kfd.daemon.exemplars import Exemplars, Texts
 from kfd.llm.port import Answer, Ask, Generator, Miss, ProviderFault
 from kfd.prompting import answers, render
-from kfd.prompting.render import Exemplar, PromptRequest
+from kfd.prompting.render import PromptRequest
 from kfd.store.rows import pack
 from kfd.tasks import Task, load
 from kfd.tasks.spec import KernelFile, TaskSpec
 
-__all__ = ["Drafter", "Texts"]
+__all__ = ["Drafter"]
 
 T = TypeVar("T")
 
@@ -41,19 +39,6 @@ FAULT_RETRY = 30 * SECOND
 
 AT_ONCE_CHARACTERS = 4096
 CACHED_TASKS = 32
-CACHED_EXEMPLARS = 2_000
-
-
-class Texts(Protocol):
-    """What the drafter reads from the store."""
-
-    async def candidate(self, candidate: CandidateId) -> CandidateView:
-        """A candidate with its evidence."""
-        ...
-
-    async def text(self, candidate: CandidateId, kind: str) -> str | None:
-        """Its source."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +66,7 @@ class Drafter:
         self._running: dict[str, asyncio.Task[None]] = {}
         self._tasks: OrderedDict[Digest, Task] = OrderedDict()
         self._files: dict[CampaignId, Mapping[str, bytes]] = {}
-        self._exemplars: OrderedDict[CandidateId, asyncio.Future[Exemplar]] = OrderedDict()
+        self._exemplars = Exemplars(texts)
         self._log = structlog.get_logger("kfd.drafts")
 
     def files_of(self, campaign: CampaignId) -> Mapping[str, bytes]:
@@ -175,12 +160,12 @@ class Drafter:
         return await _beside(len(text), tuning.point, request, text, spec)
 
     async def _prepare(self, request: DraftRequest, spec: TaskSpec) -> _Prepared:
-        parent = await self._exemplar(request.parent, spec) if request.parent is not None else None
+        parent = await self._exemplars.get(request.parent, spec) if request.parent is not None else None
         best = None
         if request.best is not None and request.best != request.parent:
-            best = await self._exemplar(request.best, spec)
+            best = await self._exemplars.get(request.best, spec)
         others = [
-            await self._exemplar(other, spec)
+            await self._exemplars.get(other, spec)
             for other in request.inspirations
             if other not in (request.parent, request.best)
         ]
@@ -208,28 +193,6 @@ class Drafter:
                 self._tasks.popitem(last=False)
         self._tasks.move_to_end(digest)
         return task
-
-    async def _exemplar(self, candidate: CandidateId, spec: TaskSpec) -> Exemplar:
-        """What the prompt shows of a candidate; read once however many drafts want it at the same time."""
-        loading = self._exemplars.get(candidate)
-        if loading is None:
-            loading = asyncio.ensure_future(self._load_exemplar(candidate, spec))
-            self._exemplars[candidate] = loading
-            if len(self._exemplars) > CACHED_EXEMPLARS:
-                self._exemplars.popitem(last=False)
-        self._exemplars.move_to_end(candidate)
-        try:
-            return await asyncio.shield(loading)
-        except Exception:
-            self._exemplars.pop(candidate, None)
-            raise
-
-    async def _load_exemplar(self, candidate: CandidateId, spec: TaskSpec) -> Exemplar:
-        view = await self._texts.candidate(candidate)
-        text = await self._texts.text(candidate, "source")
-        if text is None:
-            raise NotFound(f"the source of {candidate} is missing")
-        return _exemplar(view, text, spec)
 
 
 async def _beside(characters: int, work: Callable[..., T], *arguments: Any) -> T:
@@ -270,34 +233,4 @@ def _judge_answer(request: DraftRequest, prepared: _Prepared, answer: Answer, sp
         input_tokens=usage.input_tokens or 0,
         output_tokens=usage.output_tokens or 0,
         texts=(*texts, pack("source", text)),
-    )
-
-
-def _exemplar(view: CandidateView, text: str, spec: TaskSpec) -> Exemplar:
-    """A judged candidate as the prompt shows it."""
-    candidate = view.candidate
-    diagnostics: tuple[str, ...] = ()
-    cases: tuple[str, ...] = ()
-    detail = view.report.detail if view.report is not None else None
-    if isinstance(detail, BuildResult):
-        diagnostics = tuple(f"{d.file}:{d.line}: {d.severity}: {d.text}" for d in detail.diagnostics)
-    if isinstance(detail, RunResult):
-        cases = tuple(
-            f"{case.case}: {'ok' if case.passed else 'wrong'}, relative L2 error {case.relative_l2:.3g}"
-            f"{', ' + case.detail if case.detail else ''}"
-            for case in detail.cases
-        )
-    return Exemplar(
-        candidate=candidate.id,
-        kernel=kernel_of(text, spec.kernel),
-        outcome=candidate.outcome,
-        text=candidate.text,
-        diagnostics=diagnostics,
-        cases=cases,
-        speeds=tuple(
-            f"{speed.value:.3f}x against {speed.baseline} [{speed.low:.3f}, {speed.high:.3f}], {speed.rounds} rounds; "
-            f"worst case {speed.worst_case} {speed.worst_value:.3f}x"
-            for speed in candidate.speedups
-        ),
-        cell=",".join(map(str, candidate.cell)) if candidate.cell else "",
     )

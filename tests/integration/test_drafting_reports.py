@@ -18,7 +18,7 @@ from kfd.core.commands import DraftRequest
 from kfd.core.events import DraftEvent, DraftFaulted, DraftRejected
 from kfd.core.search.operators import Operator
 from kfd.core.views import CandidateView
-from kfd.daemon import drafting
+from kfd.daemon import exemplars
 from kfd.daemon.drafting import Drafter
 from kfd.llm.config import ModelConfig
 from kfd.llm.port import Answer, Ask, Miss, ProviderFault
@@ -128,7 +128,7 @@ def request(campaign: CampaignSpec, parent: int, child: int) -> DraftRequest:
 async def test_d21_every_parent_comes_with_its_own_messages_however_many_there_were(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(drafting, "CACHED_EXEMPLARS", 8)
+    monkeypatch.setattr(exemplars, "CACHED", 8)
     parents = [*range(1, 121), 1]
     asks, ended = await drafts(tmp_path, parents, [3 * n for n in range(200, 200 + len(parents))])
     assert len(asks) == len(ended) == 121

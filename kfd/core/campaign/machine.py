@@ -1,20 +1,18 @@
 """The campaign machine: one campaign's candidates, archive and budget.
 
 Inputs are what happened (a draft arrived, a job settled, a person asked); outputs are commands and work for the
-fleet. ``advance`` is the one place that decides what to ask next; it serves normal running and the time after a
-restart alike, so recovery is not a second code path.
+fleet. What to ask next is decided in ``deciding.py``, what a verdict changes in ``steps.py``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 
 from kfd.base.failure import Bug, WrongState
 from kfd.base.ids import CandidateId, candidate_id, candidate_of
 from kfd.base.instant import Instant
 from kfd.base.work import Incident, Report, Stopped, Verdict
-from kfd.core.campaign import learning
+from kfd.core.campaign.deciding import Deciding
 from kfd.core.campaign.ports import Enqueue, Output
 from kfd.core.campaign.state import (
     ADMIT,
@@ -30,27 +28,21 @@ from kfd.core.campaign.state import (
     is_built,
     run_result_of,
 )
-from kfd.core.campaign.steps import Steps, purpose_of
-from kfd.core.campaign.tuning import point_of
 from kfd.core.commands import (
-    DraftRequest,
     Packed,
     SaveCampaign,
     SaveReport,
     SaveText,
-    StartDraft,
 )
 from kfd.core.events import DraftArrived, Drafted, DraftEvent, DraftFaulted, DraftMissed, DraftRejected
-from kfd.core.fleet.model import NEVER, Fact, Job
+from kfd.core.fleet.model import Fact, Job
 from kfd.core.search.operators import Operator
-from kfd.core.search.proposals import Proposal
-from kfd.core.search.tuning import Values
 
 __all__ = ["Campaign"]
 
 
-class Campaign(Steps):
-    """One campaign that has not ended: inputs and deciding."""
+class Campaign(Deciding):
+    """One campaign that has not ended: its inputs."""
 
     # ---- inputs ---------------------------------------------------------------------------------------
 
@@ -232,75 +224,7 @@ class Campaign(Steps):
             )
         return self._end(CampaignState.CANCELLED, reason or "cancelled", now)
 
-    # ---- deciding -------------------------------------------------------------------------------------
-
-    def advance(self, now: Instant) -> list[Output]:
-        """Whatever can be asked or ended now."""
-        out: list[Output] = []
-        if self.record.state is CampaignState.BASELINING and self._is_baselined:
-            if self.spec.validate_only:
-                return self._end(CampaignState.FINISHED, "validated: the task and its kernel are in order", now)
-            out += self._move(CampaignState.RUNNING, "", now)
-        if self.record.state is not CampaignState.RUNNING or self._held:
-            return out
-        stop = self._search.stop_reason()
-        while stop is None and len(self._open) < self.spec.in_flight and not self._is_spent(now):
-            point = self.point()
-            proposal = self.proposal() if point is None else None
-            if point is not None:
-                out += self._tune(*point)
-            elif proposal is not None:
-                out += self._ask(proposal)
-            else:
-                break
-        if self._watch.left(now) <= 0:
-            out += self._give_up_drafts()
-        if not self._open:
-            if self._is_spent(now):
-                out += self._finish(self._spent_reason(), now)
-            elif stop is not None:
-                out += self._finish(stop, now)
-            elif self.proposal() is None:
-                out += self._finish("nothing left to ask", now)
-        return out
-
-    def owed(self, now: Instant) -> list[Output]:
-        """Drafts that should be running and are not: after a restart all of them, else those due again."""
-        out: list[Output] = []
-        if self.record.state is CampaignState.PAUSED or self.record.state in ENDED:
-            return out
-        for candidate in self._open.values():
-            if candidate.state is CandidateState.DRAFTING and self._questions.is_due(candidate.id, now):
-                out.append(self._start(candidate))
-        return out
-
-    def jobs(self, sources: dict[CandidateId, str]) -> Iterable[Job]:
-        """The jobs that this campaign's rows call for; ``sources`` holds the texts of those being built."""
-        if not self.record.admitted:
-            yield admit_job(self.spec)
-        for candidate in self._open.values():
-            if candidate.state is CandidateState.BUILDING:
-                yield build_job(self.spec, candidate, sources[candidate.id])
-            elif candidate.artifact is not None:
-                yield self._run_job(candidate, candidate.artifact, purpose_of(candidate))
-        if self.record.state is CampaignState.VERIFYING and self.record.best is not None:
-            best = self.archive.best()
-            if best is None or best.candidate != self.record.best:
-                raise Bug(f"{self.spec.id} verifies {self.record.best}, which is not its best")
-            yield self._verify_job(best)
-
-    def next_wake(self, now: Instant) -> Instant:
-        """When ``owed`` or ``advance`` may have something new without any event."""
-        if self.record.state is CampaignState.PAUSED or self.record.state in ENDED:
-            return NEVER
-        left = self._watch.left(now)
-        is_timed = self.record.state is CampaignState.RUNNING and left > 0
-        return min(self._questions.next_due(), now + left if is_timed else NEVER)
-
-    @property
-    def _is_baselined(self) -> bool:
-        """Whether the task is proved and the initial kernel, if there is one, is measured."""
-        return self.record.admitted and (self._initial is None or not self._initial.is_open)
+    # ---- views ------------------------------------------------------------------------------------------------------
 
     @property
     def open_candidates(self) -> tuple[Candidate, ...]:
@@ -319,73 +243,3 @@ class Campaign(Steps):
         if any(not candidate.is_open for candidate in self._open.values()):
             raise Bug(f"{self.spec.id} keeps a judged candidate open")
         self._questions.check(self._open)
-
-    # ---- asking -----------------------------------------------------------------------------------------------------
-
-    def proposal(self) -> Proposal | None:
-        """What would be asked next; None when nothing is left to ask. Changes nothing."""
-        length = self._initial.length if self._initial is not None else 0
-        view = learning.view(self.archive, self._broken, self._questions.closed, length, self._told, self._last_asked)
-        return self._search.ask(view, self._next_ordinal)
-
-    def point(self) -> tuple[Candidate, Values] | None:
-        """The template that is swept and the values of its next point, which goes before any proposal."""
-        return self._tuning.next()
-
-    def _ask(self, proposal: Proposal) -> list[Output]:
-        nth = self._questions.charge((proposal.parent_source, proposal.operator.value))
-        candidate = Candidate(
-            id=candidate_id(self.spec.id, self._next_ordinal),
-            ordinal=self._next_ordinal,
-            operator=proposal.operator,
-            parent=proposal.parent,
-            parent_source=proposal.parent_source,
-            inspirations=proposal.inspirations,
-            nth=nth,
-            generation=proposal.generation,
-            repair_depth=proposal.repair_depth,
-            asked=learning.asked(proposal, self._told),
-        )
-        self._next_ordinal += 1
-        if proposal.operator in learning.PERIODIC:
-            self._last_asked[proposal.operator] = self._told
-        if proposal.operator is Operator.REPAIR:
-            self._broken = [failure for failure in self._broken if failure.candidate != proposal.parent]
-        return [*self._put(candidate), self._start(candidate)]
-
-    def _tune(self, template: Candidate, values: Values) -> list[Output]:
-        """The next point of a sweep: a candidate like any other, but nobody is asked."""
-        nth = self._questions.charge((template.source, Operator.TUNE.value))
-        id_ = candidate_id(self.spec.id, self._next_ordinal)
-        candidate = point_of(template, values, id_, self._next_ordinal, nth, self._told)
-        self._next_ordinal += 1
-        return [*self._put(candidate), self._start(candidate)]
-
-    def _start(self, candidate: Candidate) -> StartDraft:
-        self._questions.begin(candidate.id)
-        best = self.archive.best()
-        return StartDraft(
-            request=DraftRequest(
-                campaign=self.spec,
-                candidate=candidate.id,
-                ordinal=candidate.ordinal,
-                operator=candidate.operator,
-                parent=candidate.parent,
-                parent_source=candidate.parent_source,
-                nth=candidate.nth,
-                inspirations=candidate.inspirations,
-                best=best.candidate if best is not None else None,
-                hints=candidate.asked.words,
-                values=candidate.values,
-                model=learning.model_of(candidate),
-                model_choice=self._dice.roll("model", candidate.ordinal),
-            )
-        )
-
-    def _is_spent(self, now: Instant) -> bool:
-        return self._questions.is_spent or self._watch.left(now) <= 0
-
-    def _spent_reason(self) -> str:
-        if self._questions.is_spent:
-            return f"budget: {self.spec.budget_candidates} candidates"
-        return "budget: time"

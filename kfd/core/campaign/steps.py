@@ -1,6 +1,6 @@
 """The steps of a campaign: what one verdict, one discarded answer, one ended campaign changes.
 
-``Steps`` holds the state; ``machine.Campaign`` adds the inputs and the deciding. Every step returns its outputs and
+``Steps`` holds the state; ``deciding.Deciding`` adds what is asked next, ``machine.Campaign`` the inputs. Every step returns its outputs and
 leaves the state consistent.
 """
 

@@ -1,0 +1,94 @@
+"""What a prompt shows of candidates: their text and evidence, read from the store once for all drafts that want it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from typing import Protocol
+
+from kfd.base.failure import NotFound
+from kfd.base.ids import CandidateId
+from kfd.base.work import BuildResult, RunResult
+from kfd.core.views import CandidateView
+from kfd.daemon.tuning import kernel_of
+from kfd.prompting.render import Exemplar
+from kfd.tasks.spec import TaskSpec
+
+__all__ = ["Exemplars", "Texts"]
+
+CACHED = 2_000
+
+
+class Texts(Protocol):
+    """What is read from the store."""
+
+    async def candidate(self, candidate: CandidateId) -> CandidateView:
+        """A candidate with its evidence."""
+        ...
+
+    async def text(self, candidate: CandidateId, kind: str) -> str | None:
+        """Its source."""
+        ...
+
+
+class Exemplars:
+    """A bounded cache of exemplars; judged candidates never change."""
+
+    def __init__(self, texts: Texts) -> None:
+        self._texts = texts
+        self._known: OrderedDict[CandidateId, asyncio.Future[Exemplar]] = OrderedDict()
+
+    async def get(self, candidate: CandidateId, spec: TaskSpec) -> Exemplar:
+        """What the prompt shows of a candidate; read once however many drafts want it at the same time.
+
+        Raises NotFound when its source is missing.
+        """
+        loading = self._known.get(candidate)
+        if loading is None:
+            loading = asyncio.ensure_future(self._load(candidate, spec))
+            self._known[candidate] = loading
+            if len(self._known) > CACHED:
+                self._known.popitem(last=False)
+        self._known.move_to_end(candidate)
+        try:
+            return await asyncio.shield(loading)
+        except Exception:
+            self._known.pop(candidate, None)
+            raise
+
+    async def _load(self, candidate: CandidateId, spec: TaskSpec) -> Exemplar:
+        view = await self._texts.candidate(candidate)
+        text = await self._texts.text(candidate, "source")
+        if text is None:
+            raise NotFound(f"the source of {candidate} is missing")
+        return _exemplar(view, text, spec)
+
+
+def _exemplar(view: CandidateView, text: str, spec: TaskSpec) -> Exemplar:
+    """A judged candidate as the prompt shows it."""
+    candidate = view.candidate
+    diagnostics: tuple[str, ...] = ()
+    cases: tuple[str, ...] = ()
+    detail = view.report.detail if view.report is not None else None
+    if isinstance(detail, BuildResult):
+        diagnostics = tuple(f"{d.file}:{d.line}: {d.severity}: {d.text}" for d in detail.diagnostics)
+    if isinstance(detail, RunResult):
+        cases = tuple(
+            f"{case.case}: {'ok' if case.passed else 'wrong'}, relative L2 error {case.relative_l2:.3g}"
+            f"{', ' + case.detail if case.detail else ''}"
+            for case in detail.cases
+        )
+    return Exemplar(
+        candidate=candidate.id,
+        kernel=kernel_of(text, spec.kernel),
+        outcome=candidate.outcome,
+        text=candidate.text,
+        diagnostics=diagnostics,
+        cases=cases,
+        speeds=tuple(
+            f"{speed.value:.3f}x against {speed.baseline} [{speed.low:.3f}, {speed.high:.3f}], {speed.rounds} rounds; "
+            f"worst case {speed.worst_case} {speed.worst_value:.3f}x"
+            for speed in candidate.speedups
+        ),
+        cell=",".join(map(str, candidate.cell)) if candidate.cell else "",
+    )
