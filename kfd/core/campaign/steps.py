@@ -1,7 +1,7 @@
 """The steps of a campaign: what one verdict, one discarded answer, one ended campaign changes.
 
-``Steps`` holds the state; ``deciding.Deciding`` adds what is asked next, ``machine.Campaign`` the inputs. Every step returns its outputs and
-leaves the state consistent.
+``Steps`` holds the state; ``deciding.Deciding`` adds what is asked next, ``machine.Campaign`` the inputs. Every step
+returns its outputs and leaves the state consistent.
 """
 
 from __future__ import annotations
