@@ -116,7 +116,9 @@ class Steps:
         artifact = getattr(report.detail, "artifact", None)
         if not isinstance(artifact, Digest):
             raise Bug(f"{candidate.id} was built without an artifact")
-        candidate = replace(candidate, state=CandidateState.RUNNING, artifact=artifact)
+        candidate = replace(
+            candidate, state=CandidateState.RUNNING, artifact=artifact, cell=judging.built_cell(candidate, report)
+        )
         return [*self._put(candidate), Enqueue(job=self._run_job(candidate, artifact, RUN))]
 
     def _run_job(self, candidate: Candidate, artifact: Digest, purpose: str) -> Job:
