@@ -39,6 +39,8 @@ class CandidateView:
     elite: bool
     report: Report | None
     attempts: int
+    build: Report | None = None
+    """The evidence of its build, whatever came after."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,7 +25,7 @@ from kfd.daemon import tuning
 from kfd.daemon.exemplars import Exemplars, Texts
 from kfd.llm.port import Answer, Ask, Generator, Miss, ProviderFault
 from kfd.prompting import answers, render
-from kfd.prompting.render import PromptRequest
+from kfd.prompting.render import Exemplar, PromptRequest
 from kfd.store.rows import pack
 from kfd.tasks import Task, load
 from kfd.tasks.spec import KernelFile, TaskSpec
@@ -176,7 +176,7 @@ class Drafter:
             best=best,
             inspirations=tuple(others),
             hints=request.hints,
-            device=(("target", request.campaign.target),),
+            device=(("target", request.campaign.target), *_machine(parent, best)),
         )
         kernel = parent.kernel if parent is not None else spec.kernel
         shown = (parent, best, *others)
@@ -201,6 +201,11 @@ async def _beside(characters: int, work: Callable[..., T], *arguments: Any) -> T
     if characters <= AT_ONCE_CHARACTERS:
         return work(*arguments)
     return await asyncio.to_thread(work, *arguments)
+
+
+def _machine(*shown: Exemplar | None) -> tuple[tuple[str, str], ...]:
+    """Facts of the machine, from the first exemplar that was measured."""
+    return next((one.device for one in shown if one is not None and one.device), ())
 
 
 def _render(request: PromptRequest, kernel: KernelFile) -> _Prepared:

@@ -11,6 +11,7 @@ from kfd.base.ids import CandidateId
 from kfd.base.work import BuildResult, RunResult
 from kfd.core.views import CandidateView
 from kfd.daemon.tuning import kernel_of
+from kfd.prompting.bottleneck import bottleneck, device_facts, fact_lines
 from kfd.prompting.render import Exemplar
 from kfd.tasks.spec import TaskSpec
 
@@ -70,6 +71,8 @@ def _exemplar(view: CandidateView, text: str, spec: TaskSpec) -> Exemplar:
     diagnostics: tuple[str, ...] = ()
     cases: tuple[str, ...] = ()
     detail = view.report.detail if view.report is not None else None
+    build = view.build.detail if view.build is not None else None
+    built = build.facts if isinstance(build, BuildResult) else ()
     if isinstance(detail, BuildResult):
         diagnostics = tuple(f"{d.file}:{d.line}: {d.severity}: {d.text}" for d in detail.diagnostics)
     if isinstance(detail, RunResult):
@@ -91,4 +94,7 @@ def _exemplar(view: CandidateView, text: str, spec: TaskSpec) -> Exemplar:
             for speed in candidate.speedups
         ),
         cell=",".join(map(str, candidate.cell)) if candidate.cell else "",
+        facts=fact_lines(built),
+        bottleneck=bottleneck(built, detail if isinstance(detail, RunResult) else None),
+        device=device_facts(view.report.environment) if isinstance(detail, RunResult) and view.report else (),
     )

@@ -20,7 +20,7 @@ from kfd.core.search.operators import Operator
 from kfd.core.search.proposals import Broken
 from kfd.store import rows
 from kfd.store.outcomes import OUTCOMES, outcome_from_row
-from kfd.store.rows import CANDIDATE_COLUMNS
+from kfd.store.rows import CANDIDATE_COLUMNS, RECORD_COLUMNS
 
 __all__ = ["Snapshot", "load"]
 
@@ -36,8 +36,6 @@ _PLACEHOLDER = JobSpec(
     limits=Limits(),
 )
 """Job rows hold no spec; the engine derives it from the candidate."""
-
-_RECORD = "state, reason, best, final_speedups, verify_note, verifications, active_ns, incidents, admitted"
 
 
 @dataclass(kw_only=True)
@@ -58,7 +56,8 @@ async def load(connection: aiosqlite.Connection) -> Snapshot:
     async with connection.execute("SELECT idempotency_key, id, name FROM campaign") as cursor:
         snapshot.keys = [(row[0], CampaignId(row[1]), row[2]) async for row in cursor]
     query = (
-        f"SELECT id, spec, {_RECORD} FROM campaign WHERE state NOT IN ('finished', 'failed', 'cancelled') ORDER BY id"
+        f"SELECT id, spec, {RECORD_COLUMNS} FROM campaign "
+        "WHERE state NOT IN ('finished', 'failed', 'cancelled') ORDER BY id"
     )
     async with connection.execute(query) as cursor:
         open_campaigns = [row async for row in cursor]

@@ -30,6 +30,7 @@ from kfd.store.old_specs import translated
 
 __all__ = [
     "CANDIDATE_COLUMNS",
+    "RECORD_COLUMNS",
     "Row",
     "campaign_record",
     "campaign_spec",
@@ -57,6 +58,10 @@ CANDIDATE_COLUMNS = (
     "repair_depth, model, source, normal, cell, artifact, fitness, speedups, input_tokens, output_tokens, worker, "
     "rival, rival_artifact, confirmations, length, asked_at, asked_model, variant, strategy, reaction, island, hints, "
     "parent_cell, parent_fitness, told, told_fitness, kept, best, space, point"
+)
+
+RECORD_COLUMNS = (
+    "state, reason, best, final_speedups, verify_note, verifications, active_ns, incidents, admitted, roofline"
 )
 
 TEXT_LIMIT = 8 << 20
@@ -232,7 +237,7 @@ def campaign_spec(text: str) -> CampaignSpec:
 
 
 def record_row(record: CampaignRecord) -> Row:
-    """(state, reason, best, final_speedups, verify_note, verifications, active_ns, incidents, admitted)."""
+    """Row in the order of ``RECORD_COLUMNS``."""
     return (
         record.state.value,
         record.reason,
@@ -243,11 +248,12 @@ def record_row(record: CampaignRecord) -> Row:
         record.active_ns,
         record.incidents,
         int(record.admitted),
+        record.roofline,
     )
 
 
 def campaign_record(id_: str, row: Row) -> CampaignRecord:
-    """Record from the columns of ``record_row``."""
+    """Record from a row in the order of ``RECORD_COLUMNS``."""
     return CampaignRecord(
         id=CampaignId(id_),
         state=CampaignState(row[0]),
@@ -259,6 +265,7 @@ def campaign_record(id_: str, row: Row) -> CampaignRecord:
         active_ns=row[6],
         incidents=row[7],
         admitted=bool(row[8]),
+        roofline=row[9],
     )
 
 

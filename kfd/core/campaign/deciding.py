@@ -46,7 +46,7 @@ class Deciding(Steps):
             out += self._move(CampaignState.RUNNING, "", now)
         if self.record.state is not CampaignState.RUNNING or self._held:
             return out
-        stop = self._search.stop_reason()
+        stop = self._search.stop_reason(self.record.roofline)
         while stop is None and len(self._open) < self.spec.in_flight and not self._is_spent(now):
             point = self.point()
             proposal = self.proposal() if point is None else None

@@ -242,6 +242,8 @@ class CampaignRecord:
     incidents: int = 0
     admitted: bool = False
     """Whether a worker has proved the task: it refuses wrong answers."""
+    roofline: float | None = None
+    """Share of a plain copy's speed that the best reaches (``measure.roofline_share``); None while it is not known."""
 
 
 def build_job(spec: CampaignSpec, candidate: Candidate, source: str) -> Job:

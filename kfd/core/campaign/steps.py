@@ -12,6 +12,7 @@ from kfd.base.digest import Digest
 from kfd.base.failure import Bug
 from kfd.base.ids import CandidateId, candidate_id, candidate_of, job_id
 from kfd.base.instant import Instant
+from kfd.base.measure import roofline_share
 from kfd.base.work import AdmitResult, Incident, Report, RunResult, Speedup, Stopped, Verdict, VerdictCode
 from kfd.core.campaign import judging, learning
 from kfd.core.campaign.ports import CancelJob, Enqueue, Loaded, Output
@@ -174,7 +175,7 @@ class Steps:
         is_initial = candidate.operator is Operator.INITIAL
         improved: list[Output] = []
         if speed is not None:
-            improved = self._archive(candidate, speed, beaten)
+            improved = self._archive(candidate, speed, beaten, result)
         elif learning.is_repairable(self.spec, candidate):
             self._broken.append(judging.as_broken(candidate))
         champion = self.archive.best()
@@ -190,7 +191,9 @@ class Steps:
             return out + self._end(CampaignState.FAILED, text, now)
         return out
 
-    def _archive(self, candidate: Candidate, speed: Speedup, beaten: CandidateId | None) -> list[Output]:
+    def _archive(
+        self, candidate: Candidate, speed: Speedup, beaten: CandidateId | None, result: RunResult | None
+    ) -> list[Output]:
         before = self.archive.best()
         elite = judging.as_elite(candidate, speed)
         added = self.archive.add(elite, beaten=beaten)
@@ -202,7 +205,8 @@ class Steps:
         ]
         best = self.archive.best()
         if best is not None and (before is None or best.candidate != before.candidate):
-            self.record = replace(self.record, best=best.candidate)
+            share = roofline_share(result) if result is not None else None
+            self.record = replace(self.record, best=best.candidate, roofline=share)
             out.append(SaveCampaign(record=self.record))
             if candidate.operator is not Operator.INITIAL:
                 out.append(judging.best_improved(self.spec, best, speed))
@@ -315,7 +319,7 @@ class Steps:
         """The winner failed its fresh measurement: it is no winner; try the next one."""
         self.archive.remove(best)
         reason = self.record.reason
-        self.record = replace(self.record, best=None)
+        self.record = replace(self.record, best=None, roofline=None)
         fact = Fact(
             kind="candidate.demoted",
             campaign=self.spec.id,
