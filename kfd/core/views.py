@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kfd.base.ids import CampaignId
+from kfd.base.ids import CampaignId, CandidateId
 from kfd.base.work import AdmitResult, Report
 from kfd.core.campaign.state import CampaignRecord, CampaignSpec, Candidate
 
-__all__ = ["CampaignView", "CandidateView", "EventRow"]
+__all__ = ["CampaignView", "CandidateView", "EventRow", "SearchView", "Share"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +28,40 @@ class CampaignView:
     input_tokens: int
     output_tokens: int
     last_seq: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Share:
+    """How often one choice of the search was made."""
+
+    kind: str
+    """operator, model or prompt."""
+    name: str
+    asked: int
+    recent: int
+    """Among the newest questions."""
+    elites: int
+    """Children that became elites when they were judged."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchView:
+    """What a campaign's search has asked for and what it reacts to, from its candidates' rows."""
+
+    shares: tuple[Share, ...]
+    recent: int
+    """How many of the newest questions ``Share.recent`` counts."""
+    hinted: int
+    hints: tuple[str, ...]
+    """Those of the newest question that had any, in words."""
+    reaction: str
+    """The plateau reaction in force at the newest question."""
+    reacting: int
+    """Questions that were asked during a plateau."""
+    templates: int
+    points: int
+    swept: CandidateId | None
+    """The template of the newest point."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from kfd.base.ids import CampaignId, CandidateId
 from kfd.core.engine import Engine
 from kfd.core.events import Event
 from kfd.core.fleet.model import CallId
-from kfd.core.views import CampaignView, CandidateView, EventRow
+from kfd.core.views import CampaignView, CandidateView, EventRow, SearchView
 
 __all__ = ["Archives", "Desk", "LiveReactor", "PendingAsk", "Reactor", "ReadModels"]
 
@@ -58,6 +58,10 @@ class ReadModels(Protocol):
 
     async def campaign(self, campaign: CampaignId) -> CampaignView:
         """One campaign."""
+        ...
+
+    async def search(self, campaign: CampaignId) -> SearchView:
+        """How a campaign's search stands."""
         ...
 
     async def campaigns(self, state: str, limit: int) -> list[CampaignView]:

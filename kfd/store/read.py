@@ -15,9 +15,10 @@ from kfd.base.failure import Exhausted, NotFound
 from kfd.base.ids import CampaignId, CandidateId, campaign_of, ordinal_of
 from kfd.base.work import AdmitResult
 from kfd.core.campaign.state import BUILD, CONFIRM, RUN, DiscardReason
-from kfd.core.views import CampaignView, CandidateView, EventRow
+from kfd.core.views import CampaignView, CandidateView, EventRow, SearchView
 from kfd.store import rows
 from kfd.store.rows import CANDIDATE_COLUMNS, RECORD_COLUMNS
+from kfd.store.search import search_view
 
 __all__ = ["Reader"]
 
@@ -97,6 +98,10 @@ class Reader:
         if not found:
             raise NotFound(f"no campaign {campaign}", mend="kfd-client list shows those that exist")
         return await self._campaign_view(found[0])
+
+    async def search(self, campaign: CampaignId) -> SearchView:
+        """How its search stands."""
+        return await search_view(self._all, campaign)
 
     async def campaigns(self, state: str, limit: int) -> list[CampaignView]:
         """The newest campaigns, newest first; of one state unless it is empty."""
