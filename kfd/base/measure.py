@@ -13,7 +13,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kfd.base.work import Comparison, RunResult, Speedup
+from kfd.base.work import Comparison, Speedup
 
 __all__ = [
     "PROCESS_NOISE",
@@ -22,7 +22,6 @@ __all__ = [
     "log_ratios",
     "median",
     "narrow_enough",
-    "roofline_share",
     "speedup",
 ]
 
@@ -105,19 +104,6 @@ def estimate(
 def narrow_enough(cases: Sequence[Sequence[float]], target_half_width: float, *, confidence: float, seed: int) -> bool:
     """Whether measuring can stop: both sides of the interval are within the target (log units)."""
     return estimate(cases, confidence=confidence, seed=seed, resamples=200).half_width <= target_half_width
-
-
-def roofline_share(result: RunResult) -> float | None:
-    """Time of copying what must be moved over the kernel's own time, geometric mean over cases, at most 1.
-
-    None when a timed case has no roof. A kernel's time is the median over its rounds.
-    """
-    times = {one.case: one.candidate_ns for one in result.comparisons if one.candidate_ns}
-    roofs = {one.case: one.copy_ns for one in result.roofs if one.copy_ns > 0}
-    if not times or not times.keys() <= roofs.keys():
-        return None
-    logs = [math.log(roofs[case] / median(taken)) for case, taken in times.items()]
-    return min(1.0, math.exp(sum(logs) / len(logs)))
 
 
 def speedup(comparisons: Sequence[Comparison], *, confidence: float = 0.95, seed: int = 0) -> Speedup:

@@ -129,8 +129,8 @@ class Drafter:
             raise ProviderFault("credentials", text, retry_after_ns=None)
         task = await self._task(spec.task)
         self._files[spec.id] = task.files
-        if request.operator is Operator.TUNE:
-            return await self._point(request, task.spec)
+        if request.operator in (Operator.TUNE, Operator.MIGRATE):
+            return await self._unasked(request, task.spec)
         prepared = await self._prepare(request, task.spec)
         reply = await generator.answer(
             Ask(
@@ -150,14 +150,15 @@ class Drafter:
         size = len(reply.text) + len(prepared.kernel.text)
         return await _beside(size, _judge_answer, request, prepared, reply, task.spec)
 
-    async def _point(self, request: DraftRequest, spec: TaskSpec) -> DraftEvent:
-        """A sweep's point: the template's source with these values as its defaults. Nobody is asked."""
+    async def _unasked(self, request: DraftRequest, spec: TaskSpec) -> DraftEvent:
+        """A sweep's point, the template's source with these values as its defaults, or another target's elite."""
         if request.parent is None:
-            raise NotFound(f"{request.candidate} is a point of no template")
+            raise NotFound(f"{request.candidate} is made from no other candidate")
         text = await self._texts.text(request.parent, "source")
         if text is None:
             raise NotFound(f"the source of {request.parent} is missing")
-        return await _beside(len(text), tuning.point, request, text, spec)
+        made = tuning.point if request.operator is Operator.TUNE else tuning.migrant
+        return await _beside(len(text), made, request, text, spec)
 
     async def _prepare(self, request: DraftRequest, spec: TaskSpec) -> _Prepared:
         parent = await self._exemplars.get(request.parent, spec) if request.parent is not None else None

@@ -15,7 +15,7 @@ from kfd.tasks.launchplan import in_device_form
 from kfd.tasks.spec import KernelFile, TaskSpec
 from kfd.tasks.tunables import PlanError, parse
 
-__all__ = ["NOT_TUNABLE", "declared", "drafted", "kernel_of", "point"]
+__all__ = ["NOT_TUNABLE", "declared", "drafted", "kernel_of", "migrant", "point"]
 
 NOT_TUNABLE = "not_tunable"
 """Why a point is discarded whose values cannot be put into its template."""
@@ -78,6 +78,19 @@ def point(request: DraftRequest, text: str, spec: TaskSpec) -> DraftEvent:
     return DraftArrived(
         candidate=request.candidate,
         drafted=drafted(child, toolchain),
+        model="",
+        input_tokens=0,
+        output_tokens=0,
+        texts=(pack("source", child.text),),
+    )
+
+
+def migrant(request: DraftRequest, text: str, spec: TaskSpec) -> DraftEvent:
+    """Another target's elite, as if it had been answered; what lies outside the blocks is the same task's."""
+    child = kernel_of(text, spec.kernel)
+    return DraftArrived(
+        candidate=request.candidate,
+        drafted=drafted(child, request.campaign.toolchain),
         model="",
         input_tokens=0,
         output_tokens=0,

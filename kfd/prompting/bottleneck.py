@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from statistics import median
 
 from kfd.base.evidence import from_facts
-from kfd.base.measure import median, roofline_share
+from kfd.base.roofline import roofline_share
 from kfd.base.work import RunResult
 
 __all__ = ["bottleneck", "device_facts", "fact_lines"]

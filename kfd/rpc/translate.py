@@ -104,7 +104,7 @@ def candidate_to_pb(view: CandidateView) -> control_pb2.Candidate:
         outcome=candidate.outcome,
         text=candidate.text,
         operator=candidate.operator.value,
-        parents=[candidate.parent] if candidate.parent else [],
+        parents=[one for one in (candidate.parent or candidate.origin,) if one],
         model=candidate.model,
         generation=candidate.generation,
         cell=",".join(map(str, candidate.cell)) if candidate.cell else "",

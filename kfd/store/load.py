@@ -165,6 +165,12 @@ async def _load_search(connection: aiosqlite.Connection, loaded: Loaded) -> None
     ) as cursor:
         loaded.tuning = [rows.candidate_from_row(tuple(row)) async for row in cursor]
     async with connection.execute(
+        f"SELECT {CANDIDATE_COLUMNS} FROM candidate INDEXED BY candidate_migrant WHERE campaign = ? "
+        "AND operator = 'migrate' ORDER BY ordinal",
+        (campaign,),
+    ) as cursor:
+        loaded.migrants = [rows.candidate_from_row(tuple(row)) async for row in cursor]
+    async with connection.execute(
         "SELECT operator, max(asked_at) FROM candidate WHERE campaign = ? AND operator IN (?, ?) GROUP BY operator",
         (campaign, *PERIODIC),
     ) as cursor:
@@ -181,7 +187,8 @@ async def _broken(connection: aiosqlite.Connection, spec: CampaignSpec) -> list[
     codes = sorted(code.value for code in REPAIRABLE)
     async with connection.execute(
         "SELECT ordinal, generation, repair_depth, source, cell, fitness FROM candidate WHERE campaign = ? "
-        f"AND operator NOT IN (?, ?) AND repair_depth < ? AND outcome IN ({', '.join('?' * len(codes))}) "
+        f"AND operator NOT IN ({', '.join('?' * len(UNASKED))}) AND repair_depth < ? "
+        f"AND outcome IN ({', '.join('?' * len(codes))}) "
         # A list that is made once: asked of each failure by itself, this read the whole campaign again each time.
         "AND ordinal NOT IN (SELECT parent FROM candidate WHERE campaign = ? AND operator = 'repair' "
         "AND parent IS NOT NULL) ORDER BY told, ordinal",

@@ -57,7 +57,7 @@ CANDIDATE_COLUMNS = (
     "campaign, ordinal, state, outcome, text, operator, parent, parent_source, inspirations, nth, generation, "
     "repair_depth, model, source, normal, cell, artifact, fitness, speedups, input_tokens, output_tokens, worker, "
     "rival, rival_artifact, confirmations, length, asked_at, asked_model, variant, strategy, reaction, island, hints, "
-    "parent_cell, parent_fitness, told, told_fitness, kept, best, space, point"
+    "parent_cell, parent_fitness, told, told_fitness, kept, best, space, point, origin"
 )
 
 RECORD_COLUMNS = (
@@ -181,6 +181,7 @@ def candidate_row(campaign: CampaignId, candidate: Candidate) -> Row:
         int(candidate.told is not None and candidate.told.best),
         None if candidate.space is None else _dumps(encode(candidate.space)),
         " ".join(f"{name}={value}" for name, value in candidate.values),
+        candidate.origin,
     )
 
 
@@ -216,6 +217,7 @@ def candidate_from_row(row: Row) -> Candidate:
         length=row[25],
         space=None if row[39] is None else decode(Declared, json.loads(row[39])),
         values=_values(row[40]),
+        origin=None if row[41] is None else CandidateId(row[41]),
         asked=Asked(
             at=row[26],
             model=row[27],

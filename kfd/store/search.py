@@ -15,7 +15,7 @@ __all__ = ["RECENT", "search_view"]
 RECENT = 40
 """Questions that count as recent: enough to see a share move, few enough to see it soon."""
 
-_ASKED = "candidate WHERE campaign = ? AND operator NOT IN ('initial', 'tune') AND outcome <> 'no_recording'"
+_ASKED = "candidate WHERE campaign = ? AND operator NOT IN ('initial', 'tune', 'migrate') AND outcome <> 'no_recording'"
 _SHARES = (
     ("operator", "operator"),
     ("model", "coalesce(nullif(model, ''), asked_model)"),

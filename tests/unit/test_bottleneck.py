@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from kfd.base.measure import roofline_share
+from kfd.base.roofline import roofline_share
 from kfd.base.work import Comparison, Roof, RunResult, Speedup, VerdictCode
 from kfd.core.campaign.state import CampaignState
 from kfd.core.fleet.model import Job

@@ -83,6 +83,7 @@ class CampaignOptions(_message.Message):
     IN_FLIGHT_FIELD_NUMBER: _builtins.int
     MODELS_FIELD_NUMBER: _builtins.int
     VALIDATE_ONLY_FIELD_NUMBER: _builtins.int
+    GROUP_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """empty: task name and a counter"""
     generator: _builtins.str
@@ -99,6 +100,8 @@ class CampaignOptions(_message.Message):
     """0: the daemon's default"""
     validate_only: _builtins.bool
     """prove the task and its kernel on a worker, ask nothing"""
+    group: _builtins.str
+    """campaigns of one group, for several targets of one task, share their elites"""
     @_builtins.property
     def models(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """empty: all configured"""
@@ -115,10 +118,11 @@ class CampaignOptions(_message.Message):
         in_flight: _builtins.int = ...,
         models: _abc.Iterable[_builtins.str] | None = ...,
         validate_only: _builtins.bool = ...,
+        group: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["candidates", b"candidates", "generator", b"generator", "in_flight", b"in_flight", "max_ns", b"max_ns", "models", b"models", "name", b"name", "seed", b"seed", "target", b"target", "validate_only", b"validate_only"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["candidates", b"candidates", "generator", b"generator", "group", b"group", "in_flight", b"in_flight", "max_ns", b"max_ns", "models", b"models", "name", b"name", "seed", b"seed", "target", b"target", "validate_only", b"validate_only"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -36,7 +36,7 @@ __all__ = [
 FIRST_PROMPT = Variant(id=variant_id({}), regions={})
 """The prompt as the templates have it, with nothing added to its regions."""
 
-UNASKED = (Operator.INITIAL, Operator.TUNE)
+UNASKED = (Operator.INITIAL, Operator.TUNE, Operator.MIGRATE)
 """Nobody's answers: nothing is there that a model could mend."""
 
 PERIODIC = (Operator.TEMPLATE, Operator.SIMPLIFY)

@@ -50,6 +50,8 @@ class Loaded:
     """(parent digest, operator) of questions that had no answer."""
     outcomes: list[Outcome] = field(default_factory=list)
     """What the search was told, in the order of telling."""
+    migrants: list[Candidate] = field(default_factory=list)
+    """Candidates that were taken from other campaigns of the group."""
     tuning: list[Candidate] = field(default_factory=list)
     """Templates with a space, and the points that were asked for."""
     last_asked: dict[Operator, int] = field(default_factory=dict)

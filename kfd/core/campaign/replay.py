@@ -113,18 +113,22 @@ def replay(spec: CampaignSpec, candidates: Sequence[Candidate]) -> Replayed:
         raise ValueError(f"{spec.id} was asked for by an older kfd, which did not store what its search was told")
     initial = next((one for one in candidates if one.operator is Operator.INITIAL), None)
     stage = _Stage(spec, initial)
-    heard = 0
-    for count, candidate in enumerate(asked):
+    heard = decisions = 0
+    for candidate in asked:
         while heard < len(told) and _nth(told[heard]) <= candidate.asked.at:
             stage.tell(told[heard])
             heard += 1
+        if candidate.operator is Operator.MIGRATE:
+            # Not decided by this campaign's search: what was on offer is another campaign's history.
+            continue
         if candidate.operator is Operator.TUNE:
             difference = _point_difference(candidate, stage.point(candidate))
         else:
             difference = _difference(candidate, stage.ask(candidate))
         if difference is not None:
-            return Replayed(decisions=count, told=heard, difference=difference)
-    return Replayed(decisions=len(asked), told=heard)
+            return Replayed(decisions=decisions, told=heard, difference=difference)
+        decisions += 1
+    return Replayed(decisions=decisions, told=heard)
 
 
 def _nth(candidate: Candidate) -> int:

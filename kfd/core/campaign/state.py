@@ -125,6 +125,8 @@ class CampaignSpec:
     simulated: bool = False
     validate_only: bool = False
     """Prove the task and its kernel, ask nothing."""
+    group: str = ""
+    """Campaigns of one group search for several targets of one task and share their elites; empty for one alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,6 +181,8 @@ class Candidate:
     inspirations: tuple[CandidateId, ...]
     nth: int
     """How often (parent_source, operator) was answered before."""
+    origin: CandidateId | None = None
+    """The elite of another campaign of the group that it was taken from; None for all others."""
     generation: int
     repair_depth: int
     state: CandidateState = CandidateState.DRAFTING
@@ -243,7 +247,7 @@ class CampaignRecord:
     admitted: bool = False
     """Whether a worker has proved the task: it refuses wrong answers."""
     roofline: float | None = None
-    """Share of a plain copy's speed that the best reaches (``measure.roofline_share``); None while it is not known."""
+    """Share of a plain copy's speed that the best reaches (``roofline.roofline_share``); None while it is not known."""
 
 
 def build_job(spec: CampaignSpec, candidate: Candidate, source: str) -> Job:

@@ -6,15 +6,17 @@ returns its outputs and leaves the state consistent.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from kfd.base.digest import Digest
 from kfd.base.failure import Bug
 from kfd.base.ids import CandidateId, candidate_id, candidate_of, job_id
 from kfd.base.instant import Instant
-from kfd.base.measure import roofline_share
+from kfd.base.roofline import roofline_share
 from kfd.base.work import AdmitResult, Incident, Report, RunResult, Speedup, Stopped, Verdict, VerdictCode
 from kfd.core.campaign import judging, learning
+from kfd.core.campaign.lineage import Lineage
 from kfd.core.campaign.ports import CancelJob, Enqueue, Loaded, Output
 from kfd.core.campaign.questions import Questions
 from kfd.core.campaign.state import (
@@ -84,6 +86,9 @@ class Steps:
         self._last_asked = dict(loaded.last_asked)
         at_once = points_at_once(loaded.spec.in_flight)
         self._tuning = Tuning(loaded.spec.search.sweep, self._dice, loaded.spec.baseline, at_once, loaded.tuning)
+        self._lineage = Lineage(loaded.migrants)
+        self.offered: Callable[[], Iterable[Elite]] = tuple
+        """Elites of the other campaigns of the group; the engine sets it."""
         self._watch = Stopwatch(loaded.record.active_ns, loaded.spec.budget_ns, now)
         self._watch.set(now, running=loaded.record.state in WORKING)
         self._next_ordinal = loaded.next_ordinal
@@ -111,6 +116,7 @@ class Steps:
         if candidate.operator is Operator.INITIAL:
             self._initial = candidate
         self._tuning.note(candidate)
+        self._lineage.note(candidate)
         return [SaveCandidate(campaign=self.spec.id, candidate=candidate)]
 
     def _built(self, candidate: Candidate, report: Report) -> list[Output]:

@@ -41,7 +41,7 @@ class PlateauPolicy:
     stop: bool = False
     """Whether to end after the last reaction's patience."""
     roofline_share: float = 0.0
-    """Share of a plain copy's speed (``measure.roofline_share``) at which the search ends; 0 switches this stop off."""
+    """Share of a plain copy's speed (``kfd.base.roofline``) at which the search ends; 0 switches this stop off."""
 
     def __post_init__(self) -> None:
         if self.patience < 0 or self.min_gain < 0 or not 0 <= self.roofline_share <= 1:

@@ -26,6 +26,7 @@ __all__ = ["Search"]
 _WIDENED = ParentWeights(uniform=1.0, fitness=0.0, curiosity=0.0)
 _REPAIRED = 0.05
 """Gain that a repair which became an elite counts for (its parent, a failure, is no measure)."""
+_NO_MOVE = (Operator.REPAIR, Operator.MIGRATE)
 _SWITCHED = {Operator.PATCH: 0.25, Operator.CROSSOVER: 2.0}
 
 
@@ -88,8 +89,9 @@ class Search:
         self._evaluations += 1
         delta = outcome.fitness - outcome.parent_fitness
         child = outcome.elite
-        # A mended kernel's parent was a failure, whose cell nobody measured: it teaches no direction.
-        if outcome.operator is not Operator.REPAIR:
+        # A mended kernel's parent was a failure, whose cell nobody measured, and a migrant's lives on another target:
+        # they teach no direction.
+        if outcome.operator not in _NO_MOVE:
             self._gradient.add(
                 Transition(
                     ordinal=outcome.ordinal,
@@ -102,7 +104,7 @@ class Search:
                 )
             )
         gain = max(0.0, delta) if outcome.operator is not Operator.REPAIR else _REPAIRED * outcome.kept
-        is_asked = outcome.operator is not Operator.TUNE  # a point of a sweep is no model's answer
+        is_asked = outcome.operator not in (Operator.TUNE, Operator.MIGRATE)  # these are no model's answers
         if self._bandit is not None and is_asked:
             arm = Arm(model=outcome.model, operator=outcome.operator.value, prompt=outcome.prompt)
             self._bandit.pulled(arm, gain=gain, price=outcome.price)
