@@ -47,15 +47,10 @@ class Deciding(Steps):
         if self.record.state is not CampaignState.RUNNING or self._held:
             return out
         stop = self._search.stop_reason()
-        while stop is None and len(self._open) < self.spec.in_flight and not self._is_spent(now):
-            point = self.point()
-            proposal = self.proposal() if point is None else None
-            if point is not None:
-                out += self._tune(*point)
-            elif proposal is not None:
-                out += self._ask(proposal)
-            else:
-                break
+        refused: str | None = None
+        if stop is None:
+            asked, refused = self._ask_all(now)
+            out += asked
         if self._watch.left(now) <= 0:
             out += self._give_up_drafts()
         if not self._open:
@@ -63,6 +58,8 @@ class Deciding(Steps):
                 out += self._finish(self._spent_reason(), now)
             elif stop is not None:
                 out += self._finish(stop, now)
+            elif refused is not None:
+                out += self._finish(f"budget: {refused}", now)
             elif self.proposal() is None:
                 out += self._finish("nothing left to ask", now)
         return out
@@ -117,6 +114,23 @@ class Deciding(Steps):
         """The template that is swept and the values of its next point, which goes before any proposal."""
         return self._tuning.next()
 
+    def _ask_all(self, now: Instant) -> tuple[list[Output], str | None]:
+        """Ask until enough is in flight, nothing is left to ask, or a budget (in words) is in the way of the next."""
+        out: list[Output] = []
+        while len(self._open) < self.spec.in_flight and not self._is_spent(now):
+            point = self.point()
+            proposal = self.proposal() if point is None else None
+            refused = self._refused(proposal)
+            if refused is not None:
+                return out, refused
+            if point is not None:
+                out += self._tune(*point)
+            elif proposal is not None:
+                out += self._ask(proposal)
+            else:
+                break
+        return out, None
+
     def _ask(self, proposal: Proposal) -> list[Output]:
         nth = self._questions.charge((proposal.parent_source, proposal.operator.value))
         candidate = Candidate(
@@ -166,6 +180,17 @@ class Deciding(Steps):
                 model_choice=self._dice.roll("model", candidate.ordinal),
             )
         )
+
+    def _refused(self, proposal: Proposal | None) -> str | None:
+        """The budget that is in the way of a proposal, or of a sweep's point where there is none; None when none is.
+
+        The search says whom to ask, the budget only whether: it never changes a decision, so that a replay needs no
+        account. What does not fit beside what is in flight may fit when that has ended.
+        """
+        operator = Operator.TUNE if proposal is None else proposal.operator
+        model = "" if proposal is None else learning.model_name(proposal.model)
+        id_ = candidate_id(self.spec.id, self._next_ordinal)
+        return self._spending.refusal(id_, self._spending.draft(operator, model))
 
     def _is_spent(self, now: Instant) -> bool:
         return self._questions.is_spent or self._watch.left(now) <= 0
