@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 __all__ = ["LlmConfig", "ModelConfig"]
 
 _Name = Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[A-Za-z0-9][A-Za-z0-9._:/@-]*$")]
-_OWN_PARAMETERS = ("model", "messages", "stream", "stream_options", "max_tokens", "max_completion_tokens")
+_OWN_PARAMETERS = ("model", "messages", "stream", "stream_options", "max_tokens", "max_completion_tokens", "n")
 
 
 class ModelConfig(BaseModel):

@@ -37,6 +37,7 @@ from kfd.core.commands import (
 )
 from kfd.core.events import DraftArrived, Drafted, DraftEvent, DraftFaulted, DraftMissed, DraftRejected
 from kfd.core.fleet.model import Fact, Job
+from kfd.core.search.budgets import Account
 from kfd.core.search.operators import Operator
 
 __all__ = ["Campaign"]
@@ -251,6 +252,11 @@ class Campaign(Deciding):
     def open_candidates(self) -> tuple[Candidate, ...]:
         """Candidates in flight."""
         return tuple(self._open.values())
+
+    @property
+    def account(self) -> Account:
+        """What is spent and reserved; to be read and never changed."""
+        return self._spending.account
 
     @property
     def drafting(self) -> tuple[CandidateId, ...]:

@@ -104,6 +104,11 @@ class Account:
         return self._spent
 
     @property
+    def reserved(self) -> Amount:
+        """What is reserved."""
+        return self._reserved
+
+    @property
     def committed(self) -> Amount:
         """Spent and reserved together: what the limits are held against."""
         return self._spent.plus(self._reserved)

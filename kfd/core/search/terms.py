@@ -30,6 +30,8 @@ class ModelTerms:
     """Micro-money for a million tokens of prompts."""
     output_price: int | None = None
     """Micro-money for a million tokens of answers."""
+    is_limited: bool = True
+    """Whether the provider is told the longest answer; without that nothing bounds what an answer costs."""
 
     @property
     def price(self) -> tuple[int, int] | None:
