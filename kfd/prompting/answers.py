@@ -19,7 +19,7 @@ from kfd.tasks.markers import MARKER, find, markers_in
 from kfd.tasks.report import Problems
 from kfd.tasks.spec import KernelFile
 
-__all__ = ["MAX_ANSWER_BYTES", "Drafted", "RejectReason", "Rejected", "parse"]
+__all__ = ["MAX_ANSWER_BYTES", "Drafted", "RejectReason", "Rejected", "is_withheld", "parse"]
 
 MAX_ANSWER_BYTES = 1 << 20
 
@@ -60,6 +60,11 @@ def parse(text: str, finish_reason: str, operator: str, kernel: KernelFile, entr
     return contents if isinstance(contents, Rejected) else _drafted(contents, kernel, entry)
 
 
+def is_withheld(finish_reason: str) -> bool:
+    """Whether the provider, not the model, kept the answer back: asking the same again brings the same."""
+    return str(finish_reason).lower() in _BLOCKED
+
+
 def _unusable(text: object, finish_reason: str) -> Rejected | None:
     if not isinstance(text, str):
         return Rejected(RejectReason.NOT_TEXT, "the answer is not text")
@@ -68,7 +73,7 @@ def _unusable(text: object, finish_reason: str) -> Rejected | None:
     reason = str(finish_reason).lower()
     if reason in _CUT:
         return Rejected(RejectReason.TRUNCATED, "the model's token limit cut the answer off")
-    if reason in _BLOCKED:
+    if is_withheld(reason):
         return Rejected(RejectReason.REFUSED, f"the provider withheld the answer ({reason})")
     bad = _NOT_TEXT.search(text)
     if bad:

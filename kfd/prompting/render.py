@@ -112,7 +112,7 @@ def prompt(request: PromptRequest) -> Prompt:
     shorter: PromptRequest | None = _without_repetition(request)
     while shorter is not None:
         user = _user(shorter)
-        fits = limit is None or tokens.conversation_tokens((system, user)) <= limit
+        fits = limit is None or tokens.fits((system, user), limit)
         if fits and len(user) <= MAX_PROMPT_CHARACTERS:
             return Prompt(system, user)
         shorter = _shorter(shorter)

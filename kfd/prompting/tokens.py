@@ -11,9 +11,9 @@ nothing but random letters: up to 1.3 times.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-__all__ = ["MAX_PROMPT_TOKENS", "MESSAGE_TOKENS", "conversation_tokens", "most_tokens", "prompt_room"]
+__all__ = ["MAX_PROMPT_TOKENS", "MESSAGE_TOKENS", "conversation_tokens", "fits", "most_tokens", "prompt_room"]
 
 MESSAGE_TOKENS = 16
 """Tokens that a server's template adds to one message: its role and its ends."""
@@ -32,6 +32,12 @@ def most_tokens(text: str) -> int:
 def conversation_tokens(messages: Iterable[str]) -> int:
     """Tokens of a prompt of these messages, at most."""
     return sum(most_tokens(message) + MESSAGE_TOKENS for message in messages)
+
+
+def fits(messages: Sequence[str], limit: int) -> bool:
+    """Whether a prompt of these messages has at most ``limit`` tokens. Short ones are not even counted."""
+    size = sum(len(message.encode("utf-8", "surrogatepass")) + MESSAGE_TOKENS for message in messages)
+    return size <= limit or conversation_tokens(messages) <= limit
 
 
 def prompt_room(context_tokens: int | None, max_output_tokens: int) -> int:

@@ -71,7 +71,7 @@ def test_the_room_for_a_prompt_is_what_the_answer_leaves_of_the_window() -> None
     assert prompt_room(None, 8_192) == prompt_room(1_000_000, 8_192) == MAX_PROMPT_TOKENS
 
 
-# ---- trimming ---------------------------------------------------------------------------------------------------------
+# ---- trimming ----
 
 ORDER = ("c1-13", "c1-12", "c1-10 (best)", "try tiles", "odd: failed", "unused variable", "3 of 17", "return x * k")
 """What goes, first to last, each by words that only it has."""
