@@ -19,7 +19,7 @@ from kfd.core.campaign.spending import MAX_VERIFICATIONS, call_bound_of, limits_
 from kfd.core.campaign.state import CampaignSpec, CampaignState, CandidateState
 from kfd.core.commands import DraftRequest, StartDraft
 from kfd.core.events import DraftEvent, DraftFaulted, DraftRejected, Event
-from kfd.core.fleet.model import Job
+from kfd.core.fleet.model import Fact, Job
 from kfd.core.search.budgets import ZERO, Amount
 from kfd.core.search.operators import Operator, OperatorPolicy
 from kfd.core.search.proposals import SearchPolicy
@@ -183,6 +183,9 @@ def test_a_campaign_ends_with_the_budget_that_is_used_up(budget: dict[str, int],
     spec = spec_of(seed, **budget)
     world = played(spec)
     assert world.rows.records[spec.id].reason.startswith(reason)
+    (fact,) = [dict(one.body) for one in world.commands if isinstance(one, Fact) and one.kind == "budget.reached"]
+    assert fact["limit"] in budget.values()
+    assert fact["spent"] + fact["kept_for_the_end"] + fact["next_may_cost"] > fact["limit"]
     asked = [one for one in world.rows.candidates.values() if one.operator is not Operator.INITIAL]
     assert 0 < len(asked) < spec.budget_candidates
     # What ends it is true: nobody can be asked any more for what is left.

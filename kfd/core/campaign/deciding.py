@@ -25,6 +25,7 @@ from kfd.core.campaign.steps import Steps, purpose_of
 from kfd.core.campaign.tuning import point_of
 from kfd.core.commands import DraftRequest, StartDraft
 from kfd.core.fleet.model import NEVER, Job
+from kfd.core.search.budgets import Amount
 from kfd.core.search.operators import Operator
 from kfd.core.search.proposals import Proposal
 from kfd.core.search.tuning import Values
@@ -59,6 +60,8 @@ class Deciding(Steps):
             elif stop is not None:
                 out += self._finish(stop, now)
             elif refused is not None:
+                proposal = self.proposal() if self.point() is None else None
+                out.append(self._spending.reached(refused, self._cost_of(proposal)))
                 out += self._finish(f"budget: {refused}", now)
             elif self.proposal() is None:
                 out += self._finish("nothing left to ask", now)
@@ -120,7 +123,7 @@ class Deciding(Steps):
         while len(self._open) < self.spec.in_flight and not self._is_spent(now):
             point = self.point()
             proposal = self.proposal() if point is None else None
-            refused = self._refused(proposal)
+            refused = self._spending.refusal(candidate_id(self.spec.id, self._next_ordinal), self._cost_of(proposal))
             if refused is not None:
                 return out, refused
             if point is not None:
@@ -181,16 +184,14 @@ class Deciding(Steps):
             )
         )
 
-    def _refused(self, proposal: Proposal | None) -> str | None:
-        """The budget that is in the way of a proposal, or of a sweep's point where there is none; None when none is.
+    def _cost_of(self, proposal: Proposal | None) -> Amount:
+        """What a proposal, or a sweep's point where there is none, may cost.
 
-        The search says whom to ask, the budget only whether: it never changes a decision, so that a replay needs no
+        The search says whom to ask, budgets only whether: they never change a decision, so that a replay needs no
         account. What does not fit beside what is in flight may fit when that has ended.
         """
         operator = Operator.TUNE if proposal is None else proposal.operator
-        model = "" if proposal is None else learning.model_name(proposal.model)
-        id_ = candidate_id(self.spec.id, self._next_ordinal)
-        return self._spending.refusal(id_, self._spending.draft(operator, model))
+        return self._spending.draft(operator, "" if proposal is None else learning.model_name(proposal.model))
 
     def _is_spent(self, now: Instant) -> bool:
         return self._questions.is_spent or self._watch.left(now) <= 0

@@ -12,8 +12,8 @@
   here and after a restart alike; what is spent is the sum of the rows of ``SaveSpending``. Nothing else is kept.
 - *Booked in full.* A provider that counts more than it was allowed is booked as it counts; nothing is begun after that.
 
-What is not in the books, because nobody here can know it: a call that a killed daemon had in flight (it is asked again
-under the reservation that it had), and what a call had used that was stopped before it ended (time is up, cancelled).
+What is not in the books, because nobody here can know it: a call that was in flight when the daemon ended (it is asked
+again under the reservation that it had), and one that was stopped before it ended (time is up, cancelled).
 
 Other model calls (a mutation of a prompt) take part by a key of their own: ``reserve_call``, ``settle_call`` and, after
 a restart, ``hold_call``.
@@ -29,7 +29,7 @@ from kfd.base.work import Report, Stage
 from kfd.core.campaign import learning
 from kfd.core.campaign.state import CampaignRecord, CampaignSpec, CampaignState, Candidate, CandidateState
 from kfd.core.commands import SaveSpending
-from kfd.core.fleet.model import Job
+from kfd.core.fleet.model import Fact, Job
 from kfd.core.search.budgets import ZERO, Account, Amount, Limits
 from kfd.core.search.operators import Operator
 from kfd.core.search.terms import Bound, cost_of, draft_bound, terms_of
@@ -43,6 +43,7 @@ MOST_MICRO_MONEY, MOST_TOKENS = 1 << 41, 1 << 40
 """What one settlement books at most, so that sums stay whole numbers of the store whatever a provider claims."""
 
 _WORDS = {"micro_money": "money", "tokens": "tokens", "device_ns": "device time"}
+_UNITS = {"micro_money": "millionths", "tokens": "tokens", "device_ns": "ns"}
 _ENDS = "(end)"
 _ON_DEVICE = (Stage.CHECK.value, Stage.BENCHMARK.value)
 
@@ -124,6 +125,19 @@ class Spending:
         """The budget that is in the way of a reservation, in words; None when it fits."""
         name = self._account.refusal(key, most)
         return None if name is None else _WORDS[name]
+
+    def reached(self, refused: str, wanted: Amount) -> Fact:
+        """``budget.reached``: which budget ends the campaign, and why it does although something may be left of it."""
+        name = next(name for name, words in _WORDS.items() if words == refused)
+        body = (
+            ("budget", refused),
+            ("limit", getattr(self._account.limits, name)),
+            ("spent", getattr(self._account.spent, name)),
+            ("kept_for_the_end", getattr(self._account.reserved, name)),
+            ("next_may_cost", getattr(wanted, name)),
+            ("unit", _UNITS[name]),
+        )
+        return Fact(kind="budget.reached", campaign=self._spec.id, body=body)
 
     def can_be(self, candidate: Candidate) -> bool:
         """Whether a candidate's row may become this: what it may then still cost fits."""
