@@ -19,7 +19,7 @@ from kfd.prompting import again, answers
 from kfd.prompting.rejection import Rejected, RejectReason
 from kfd.prompting.tokens import MESSAGE_TOKENS, conversation_tokens
 
-__all__ = ["Heard", "converse", "transcript"]
+__all__ = ["Heard", "Tally", "converse", "transcript"]
 
 MAX_EXCERPT_TOKENS = 16_000
 """Of its own answer that a model is shown again, at most."""
@@ -33,6 +33,19 @@ _ANSWERED = "\n\n===== answer =====\n\n"
 Judge = Callable[[Answer], Awaitable[answers.Drafted | Rejected]]
 
 
+@dataclass(slots=True)
+class Tally:
+    """Tokens that a draft has used so far, whatever becomes of it."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+    def add(self, usage: Usage) -> None:
+        """One more call."""
+        self.input_tokens += usage.input_tokens or 0
+        self.output_tokens += usage.output_tokens or 0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heard:
     """What came of a conversation."""
@@ -43,60 +56,64 @@ class Heard:
     """What it is worth."""
     text: str
     """All that the model said, and was told in between."""
-    input_tokens: int
-    output_tokens: int
 
 
-async def converse(generator: Generator, first: Ask, spec: CampaignSpec, judge: Judge) -> Heard | Miss:
+async def converse(generator: Generator, first: Ask, spec: CampaignSpec, tally: Tally, judge: Judge) -> Heard | Miss:
     """Ask, and ask again with the reason while answers are rejected and the campaign allows it.
 
-    A fault of the provider in a later turn leaves the rejected answer as what came of it. Raises ProviderFault for the
-    first turn.
+    ``tally`` holds what was used, also when this raises. A fault of the provider in a later turn leaves the rejected
+    answer as what came of it. Raises ProviderFault for the first turn.
     """
     terms = terms_of(spec.terms, first.model)
     most = call_bound_of(spec, first.model) if _is_bounded(spec) else None
     limit = terms.max_output_tokens if terms is not None and first.model else None
     ask = replace(first, max_output_tokens=limit, most_tokens=most)
-    reply = await generator.answer(ask)
+    reply = await _answer(generator, ask, tally)
     if isinstance(reply, Miss):
         return reply
     parsed = await judge(reply)
     said = [reply.text]
-    used = _sum(Bound(input_tokens=0, output_tokens=0), reply.usage)
     for _ in range(spec.asks_again):
         if not isinstance(parsed, Rejected) or answers.is_withheld(reply.finish_reason):
             break
-        further = await asyncio.to_thread(
-            _again, ask, parsed, reply, terms, None if most is None else _left(most, used)
-        )
+        left = None if most is None else _left(most, tally)
+        further = await asyncio.to_thread(_again, ask, parsed, reply, terms, left)
         if further is None:
             break
         ask = further
         try:
-            later = await generator.answer(ask)
-        except ProviderFault as fault:
-            used = _sum(used, fault.usage)
+            later = await _answer(generator, ask, tally)
+        except ProviderFault:
             break
         if isinstance(later, Miss):
             break
         reply, parsed = later, await judge(later)
-        used = _sum(used, reply.usage)
         said += [ask.follow_up[-1].reply, reply.text]
-    return Heard(
-        answer=reply,
-        parsed=parsed,
-        text=transcript(said),
-        input_tokens=used.input_tokens,
-        output_tokens=used.output_tokens,
-    )
+    return Heard(answer=reply, parsed=parsed, text=transcript(said))
+
+
+async def _answer(generator: Generator, ask: Ask, tally: Tally) -> Answer | Miss:
+    try:
+        reply = await generator.answer(ask)
+    except ProviderFault as fault:
+        tally.add(fault.usage)
+        raise
+    if isinstance(reply, Answer):
+        tally.add(reply.usage)
+    return reply
 
 
 def transcript(said: list[str]) -> str:
-    """Answers and what was said between them, in turn. Each is cut where no answer may be longer."""
-    text = said[0][: answers.MAX_ANSWER_BYTES]
+    """Answers and what was said between them, in turn. Of several, none is kept longer than an answer may be."""
+    text = said[0] if len(said) == 1 else _cut(said[0])
     for number, part in enumerate(said[1:]):
-        text += (_ANSWERED if number % 2 else _ASKED_AGAIN) + part[: answers.MAX_ANSWER_BYTES]
+        text += (_ANSWERED if number % 2 else _ASKED_AGAIN) + _cut(part)
     return text
+
+
+def _cut(text: str) -> str:
+    is_long = len(text.encode("utf-8", "surrogatepass")) > answers.MAX_ANSWER_BYTES
+    return text[: answers.MAX_ANSWER_BYTES // 4] if is_long else text
 
 
 def _is_bounded(spec: CampaignSpec) -> bool:
@@ -129,15 +146,8 @@ def _tokens(ask: Ask) -> int:
     return conversation_tokens((ask.system, ask.user, *turns))
 
 
-def _left(most: Bound, used: Bound) -> Bound:
+def _left(most: Bound, tally: Tally) -> Bound:
     return Bound(
-        input_tokens=max(0, most.input_tokens - used.input_tokens),
-        output_tokens=max(0, most.output_tokens - used.output_tokens),
-    )
-
-
-def _sum(used: Bound, usage: Usage) -> Bound:
-    return Bound(
-        input_tokens=used.input_tokens + (usage.input_tokens or 0),
-        output_tokens=used.output_tokens + (usage.output_tokens or 0),
+        input_tokens=max(0, most.input_tokens - tally.input_tokens),
+        output_tokens=max(0, most.output_tokens - tally.output_tokens),
     )

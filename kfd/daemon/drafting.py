@@ -105,27 +105,19 @@ class Drafter:
     # ---- one draft ------------------------------------------------------------------------------------
 
     async def _draft(self, request: DraftRequest) -> None:
+        tally = asking.Tally()
         try:
-            event = await self._outcome(request)
+            event = await self._outcome(request, tally)
         except ProviderFault as fault:
-            event = DraftFaulted(
-                candidate=request.candidate,
-                kind=fault.kind,
-                text=fault.text,
-                retry_after=fault.retry_after_ns,
-                model=request.model,
-                input_tokens=fault.usage.input_tokens or 0,
-                output_tokens=fault.usage.output_tokens or 0,
-            )
+            event = _faulted(request, tally, fault)
         except Exception as error:  # noqa: BLE001 - the effect's boundary: every start ends as an event
             self._log.error("draft.broken", candidate=request.candidate, exc_info=error)
-            event = DraftFaulted(
-                candidate=request.candidate, kind="internal", text=repr(error)[:500], retry_after=FAULT_RETRY
-            )
+            broken = ProviderFault("internal", repr(error)[:500], retry_after_ns=FAULT_RETRY)
+            event = _faulted(request, tally, broken)
         self._running.pop(request.candidate, None)
         self._post(event)
 
-    async def _outcome(self, request: DraftRequest) -> DraftEvent:
+    async def _outcome(self, request: DraftRequest, tally: asking.Tally) -> DraftEvent:
         spec = request.campaign
         generator = self._generators.get(spec.generator)
         if generator is None:
@@ -153,10 +145,10 @@ class Drafter:
             said = (answer.text, answer.finish_reason, request.operator.value, prepared.kernel, task.spec.entry)
             return await _beside(size, answers.parse, *said)
 
-        heard = await asking.converse(generator, first, spec, judge)
+        heard = await asking.converse(generator, first, spec, tally, judge)
         if isinstance(heard, Miss):
             return DraftMissed(candidate=request.candidate, text=heard.text)
-        return await _beside(len(heard.text) + len(prepared.kernel.text), _ended, request, prepared, heard)
+        return await _beside(len(heard.text) + len(prepared.kernel.text), _ended, request, prepared, heard, tally)
 
     async def _point(self, request: DraftRequest, spec: TaskSpec) -> DraftEvent:
         """A sweep's point: the template's source with these values as its defaults. Nobody is asked."""
@@ -226,7 +218,19 @@ def _render(request: PromptRequest, kernel: KernelFile, model: str) -> _Prepared
     return _Prepared(prompt.system, prompt.user, kernel, packed)
 
 
-def _ended(request: DraftRequest, prepared: _Prepared, heard: asking.Heard) -> DraftEvent:
+def _faulted(request: DraftRequest, tally: asking.Tally, fault: ProviderFault) -> DraftFaulted:
+    return DraftFaulted(
+        candidate=request.candidate,
+        kind=fault.kind,
+        text=fault.text,
+        retry_after=fault.retry_after_ns,
+        model=request.model,
+        input_tokens=tally.input_tokens,
+        output_tokens=tally.output_tokens,
+    )
+
+
+def _ended(request: DraftRequest, prepared: _Prepared, heard: asking.Heard, tally: asking.Tally) -> DraftEvent:
     """What a conversation is worth: a kernel, or the reason why there is none."""
     parsed = heard.parsed
     texts = (prepared.prompt, pack("answer", heard.text))
@@ -236,8 +240,8 @@ def _ended(request: DraftRequest, prepared: _Prepared, heard: asking.Heard) -> D
             reason=parsed.reason.value,
             detail=parsed.detail,
             model=heard.answer.model,
-            input_tokens=heard.input_tokens,
-            output_tokens=heard.output_tokens,
+            input_tokens=tally.input_tokens,
+            output_tokens=tally.output_tokens,
             texts=texts,
         )
     text = parsed.kernel.text
@@ -246,7 +250,7 @@ def _ended(request: DraftRequest, prepared: _Prepared, heard: asking.Heard) -> D
         candidate=request.candidate,
         drafted=tuning.drafted(parsed.kernel, request.campaign.toolchain, space=space),
         model=heard.answer.model,
-        input_tokens=heard.input_tokens,
-        output_tokens=heard.output_tokens,
+        input_tokens=tally.input_tokens,
+        output_tokens=tally.output_tokens,
         texts=(*texts, pack("source", text)),
     )

@@ -7,6 +7,7 @@ from kfd.base.instant import MINUTE, seconds_text
 from kfd.base.money import money_text
 from kfd.core.campaign.spending import MAX_VERIFICATIONS, call_bound_of
 from kfd.core.campaign.state import CampaignSpec
+from kfd.core.search.proposals import ANY_MODEL
 from kfd.core.search.terms import cost_of
 
 __all__ = ["MOST_DEVICE_NS", "MOST_MICRO_MONEY", "MOST_TOKENS", "check_budgets"]
@@ -49,6 +50,14 @@ def _check_models(spec: CampaignSpec) -> None:
     flag = "--budget-money" if money is not None else "--budget-tokens"
     if spec.generator != "openai":
         raise CallerError(f"answers from {spec.generator} cost no money and no tokens", mend=f"leave out {flag}")
+    named = {one.name for one in spec.terms}
+    unknown = [name for name, _ in spec.search.models if name not in (*named, ANY_MODEL)]
+    if unknown or not named:
+        who = unknown[0] if unknown else "the models"
+        raise CallerError(
+            f"the terms of {who} are not known, so that {flag} cannot hold",
+            mend=f"add [[llm.models]] to the daemon's configuration, or leave out {flag}",
+        )
     for one in spec.terms:
         if money is not None and one.price is None:
             raise CallerError(

@@ -22,10 +22,11 @@ from kfd.daemon.asking import MAX_EXCERPT_TOKENS, transcript
 from kfd.daemon.drafting import Drafter
 from kfd.llm.port import Answer, Ask, FollowUp, Miss, ProviderFault, Usage
 from kfd.llm.recorded import RecordedGenerator
-from kfd.prompting import again
+from kfd.prompting import again, answers
 from kfd.prompting.answers import MAX_ANSWER_BYTES
 from kfd.prompting.rejection import Rejected, RejectReason
 from kfd.prompting.tokens import conversation_tokens, most_tokens
+from kfd.store.rows import pack as pack_text
 from kfd.store.rows import unpack
 from kfd.tasks import load, pack
 from kfd.testing.sim_task import source_with, write_sim_task
@@ -299,4 +300,22 @@ def test_a_transcript_is_bounded_and_says_who_speaks() -> None:
     turn = FollowUp(answer="a", reply="r")
     text = transcript(["first", turn.reply, "second"])
     assert text == "first\n\n===== asked again =====\n\nr\n\n===== answer =====\n\nsecond"
-    assert len(transcript(["x" * (2 * MAX_ANSWER_BYTES)] * 7)) < 8 * MAX_ANSWER_BYTES
+    for letter in ("x", "é", "🚀", "\ud800"):
+        kept = transcript([letter * (MAX_ANSWER_BYTES + 1), *["r" * 6_000, letter * (MAX_ANSWER_BYTES + 1)] * 3])
+        assert unpack(pack_text("answer", kept).body) == kept
+    assert transcript(["x" * (MAX_ANSWER_BYTES + 1)]) == "x" * (MAX_ANSWER_BYTES + 1)
+
+
+async def test_f18_what_was_used_is_told_also_when_our_own_reading_breaks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError("a bug of ours")
+
+    for place in ("parse", "is_withheld"):
+        with monkeypatch.context() as patch:
+            patch.setattr(answers, place, broken)
+            ended, model = await drafted(tmp_path, [said("prose")])
+        assert isinstance(ended, DraftFaulted)
+        assert (ended.kind, len(model.asks)) == ("internal", 1)
+        assert (ended.input_tokens, ended.output_tokens) == (100, 10)

@@ -15,8 +15,8 @@ from kfd.base.instant import SECOND
 from kfd.base.work import AdmitSpec, BuildSpec, Incident, IncidentCode, Limits, Report, VerdictCode
 from kfd.core.campaign.machine import Campaign
 from kfd.core.campaign.replay import replay
-from kfd.core.campaign.spending import MAX_VERIFICATIONS, call_bound_of, limits_of
-from kfd.core.campaign.state import CampaignSpec, CampaignState, CandidateState
+from kfd.core.campaign.spending import MAX_VERIFICATIONS, Spending, call_bound_of, device_cost, limits_of
+from kfd.core.campaign.state import CampaignRecord, CampaignSpec, CampaignState, CandidateState, admit_job
 from kfd.core.commands import DraftRequest, StartDraft
 from kfd.core.events import DraftEvent, DraftFaulted, DraftRejected, Event
 from kfd.core.fleet.model import Fact, Job
@@ -242,3 +242,37 @@ def test_f18_what_a_provider_counts_above_what_it_may_is_booked_and_nothing_more
     assert simulation.rows.records[spec.id].reason == "budget: tokens"
     assert sum(isinstance(command, StartDraft) for command in simulation.commands) == 1
     assert simulation.rows.spent[spec.id].tokens == 1 << 40
+
+
+def test_other_model_calls_take_part_by_a_key_of_their_own() -> None:
+    spec = spec_of(1, budget_tokens=25_000, budget_device_ns=10 * RUN)
+    spending = Spending(spec, CampaignRecord(id=spec.id, state=CampaignState.RUNNING, admitted=True), [], ZERO)
+    assert spending.reserve_call("prompt:1", "large") is None
+    assert spending.reserve_call("prompt:2", "large", asks_again=1) == "tokens"
+    assert spending.account.committed.tokens == 10_000
+    (saved,) = spending.settle_call("prompt:1", "large", 4_000, 500)
+    assert (saved.key, saved.cost) == ("prompt:1", Amount(tokens=4_500, micro_money=19_500))
+    assert spending.account.committed.tokens == 4_500
+    again = Spending(spec, CampaignRecord(id=spec.id, state=CampaignState.RUNNING, admitted=True), [], saved.cost)
+    again.hold_call("prompt:3", "small")
+    assert (again.account.committed.tokens, again.account.spent) == (14_500, saved.cost)
+    assert again.settle_call("prompt:3", "small", 0, 0) == []
+    assert again.account.committed.tokens == 4_500
+
+
+@pytest.mark.parametrize(
+    ("attempt", "stages", "cost"),
+    [
+        (1, (("fetch", 9 * RUN), ("check", 5), ("benchmark", 7), ("upload", RUN)), 12),
+        (2, (("check", RUN), ("benchmark", RUN)), RUN),
+        (1, (("fetch", 5),), 0),
+        (1, (), RUN),
+        (0, (), 0),
+    ],
+)
+def test_device_time_is_what_checking_and_benchmarking_took_and_unknown_is_not_zero(
+    attempt: int, stages: tuple[tuple[str, int], ...], cost: int
+) -> None:
+    job = replace(admit_job(spec_of(1)), attempt=attempt)
+    for report in (report_for(job, VerdictCode.OK), Report(outcome=Incident(code=IncidentCode.DEVICE))):
+        assert device_cost(job, replace(report, stages_ns=stages), RUN) == cost

@@ -130,6 +130,13 @@ def test_a_budget_of_tokens_or_devices_needs_no_price(task: TaskSpec) -> None:
     assert submitted(task, defaults, generator="recorded", budget_device_ns=8 * MINUTE).budget_device_ns == 8 * MINUTE
 
 
+def test_a_budget_whose_models_are_not_known_is_refused(task: TaskSpec) -> None:
+    with pytest.raises(CallerError, match="terms of large are not known"):
+        submitted(task, DEFAULTS, models=["large"], budget_tokens=10**6)
+    with pytest.raises(CallerError, match="terms of the models are not known"):
+        submitted(task, replace(DEFAULTS, models=(), shares=()), budget_tokens=10**6)
+
+
 def test_the_bandit_counts_real_prices_where_they_are_known() -> None:
     spec = sim_spec(terms=(terms_from(PRICED), terms_from(UNPRICED)))
     assert price_of(spec, "large", 1_000_000, 1_000_000) == pytest.approx(18.0)

@@ -119,7 +119,7 @@ class Spending:
     def draft(self, operator: Operator, model: str) -> Amount:
         """What a new candidate may cost: its model calls, a run and a confirmation."""
         runs = Amount(device_ns=2 * self._run)
-        return runs if operator in learning.UNASKED else runs.plus(self._call(model))
+        return runs if operator in learning.UNASKED else runs.plus(self._call(model, self._spec.asks_again))
 
     def refusal(self, key: str, most: Amount) -> str | None:
         """The budget that is in the way of a reservation, in words; None when it fits."""
@@ -174,25 +174,27 @@ class Spending:
 
     # ---- model calls that are no drafts -----------------------------------------------------------------------------
 
-    def reserve_call(self, key: str, model: str) -> str | None:
-        """Reserve one draft's worth of calls to a model under a key. None when granted, else the budget in the way."""
-        refused = self.refusal(key, self._call(model))
+    def reserve_call(self, key: str, model: str, asks_again: int = 0) -> str | None:
+        """Reserve one call to a model, and ``asks_again`` more, under a key. None when granted, else the budget in the
+        way, in words."""
+        refused = self.refusal(key, self._call(model, asks_again))
         if refused is None:
-            self.hold_call(key, model)
+            self.hold_call(key, model, asks_again)
         return refused
 
-    def hold_call(self, key: str, model: str) -> None:
+    def hold_call(self, key: str, model: str, asks_again: int = 0) -> None:
         """The reservation of a call that rows say is under way: after a restart."""
-        self._hold(key, self._call(model))
+        self._hold(key, self._call(model, asks_again))
 
     def settle_call(self, key: str, model: str, input_tokens: int, output_tokens: int) -> list[SaveSpending]:
         """Replace a reservation by what the call used."""
         self._account.release(key)
         return self.book_tokens(key, model, input_tokens, output_tokens)
 
-    def _call(self, model: str) -> Amount:
-        bound = call_bound_of(self._spec, model)
-        return cost_of(terms_of(self._spec.terms, model), bound.input_tokens, bound.output_tokens)
+    def _call(self, model: str, asks_again: int) -> Amount:
+        terms = terms_of(self._spec.terms, model)
+        bound = draft_bound(terms, asks_again)
+        return cost_of(terms, bound.input_tokens, bound.output_tokens)
 
     def _hold(self, key: str, most: Amount) -> None:
         if most == ZERO:
