@@ -16,7 +16,7 @@ from kfd.base.work import AdmitSpec, BuildSpec, Incident, IncidentCode, Limits, 
 from kfd.core.campaign.machine import Campaign
 from kfd.core.campaign.replay import replay
 from kfd.core.campaign.spending import MAX_VERIFICATIONS, Spending, call_bound_of, device_cost, limits_of
-from kfd.core.campaign.state import CampaignRecord, CampaignSpec, CampaignState, CandidateState, admit_job
+from kfd.core.campaign.state import CampaignRecord, CampaignSpec, CampaignState, Candidate, CandidateState, admit_job
 from kfd.core.commands import DraftRequest, StartDraft
 from kfd.core.events import DraftEvent, DraftFaulted, DraftRejected, Event
 from kfd.core.fleet.model import Fact, Job
@@ -200,6 +200,22 @@ def _limits(spec: CampaignSpec) -> dict[str, int]:
     limits = limits_of(spec)
     found = {name: getattr(limits, name) for name in ("micro_money", "tokens", "device_ns")}
     return {name: value for name, value in found.items() if value is not None}
+
+
+def test_the_worlds_above_reach_every_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
+    refused: set[tuple[CandidateState, bool]] = set()
+    can_be = Spending.can_be
+
+    def watched(self: Spending, candidate: Candidate) -> bool:
+        granted = can_be(self, candidate)
+        if not granted:
+            refused.add((candidate.state, candidate.confirmations > 1))
+        return granted
+
+    monkeypatch.setattr(Spending, "can_be", watched)
+    for seed in range(60):
+        played(spec_of(seed, budget_micro_money=900_000 - 10_000 * seed, budget_device_ns=(40 - seed // 2) * RUN))
+    assert refused == {(CandidateState.DRAFTING, False), (CandidateState.CONFIRMING, True)}
 
 
 def test_the_winner_is_measured_afresh_however_little_is_left() -> None:
