@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from kfd.base.instant import Instant, Span
 from kfd.llm.port import Ask, Usage
 from kfd.llm.streams import Collected
+from kfd.prompting.answers import is_cut_off
 from kfd.prompting.tokens import conversation_tokens, most_tokens
 
 __all__ = ["Meter"]
@@ -46,7 +47,7 @@ class Meter:
         got = self._take()
         if got is None:
             return
-        whole = self.thinks_unseen or got.finish_reason == "length"
+        whole = self.thinks_unseen or is_cut_off(got.finish_reason)
         self._add(got, self.limit if whole else most_tokens(got.text))
 
     def broke(self, *, sent: bool) -> None:

@@ -276,6 +276,18 @@ def test_other_model_calls_take_part_by_a_key_of_their_own() -> None:
     assert again.account.committed.tokens == 4_500
 
 
+@pytest.mark.parametrize("terms", [(), (replace(LARGE, output_price=None), SMALL)])
+def test_f17_nothing_of_unknown_price_is_reserved_under_a_budget_of_money(terms: tuple[ModelTerms, ...]) -> None:
+    record = CampaignRecord(id=CampaignId("c"), state=CampaignState.RUNNING)
+    for budget in ({"budget_tokens": 10**9}, {"budget_micro_money": 10**9}):
+        spending = Spending(spec_of(1, terms=terms, **budget), record, [], ZERO)
+        if "budget_tokens" in budget:
+            assert spending.reserve_call("a", "large") is None
+        else:
+            with pytest.raises(ValueError, match="price is unknown"):
+                spending.reserve_call("a", "large")
+
+
 @pytest.mark.parametrize(
     ("attempt", "stages", "cost"),
     [

@@ -30,7 +30,7 @@ from kfd.core.campaign import learning
 from kfd.core.campaign.state import CampaignRecord, CampaignSpec, CampaignState, Candidate, CandidateState
 from kfd.core.commands import SaveSpending
 from kfd.core.fleet.model import Fact, Job
-from kfd.core.search.budgets import ZERO, Account, Amount, Limits
+from kfd.core.search.budgets import ZERO, Account, Amount, Limits, call_bound
 from kfd.core.search.operators import Operator
 from kfd.core.search.terms import Bound, cost_of, draft_bound, terms_of
 
@@ -194,7 +194,9 @@ class Spending:
     def _call(self, model: str, asks_again: int) -> Amount:
         terms = terms_of(self._spec.terms, model)
         bound = draft_bound(terms, asks_again)
-        return cost_of(terms, bound.input_tokens, bound.output_tokens)
+        price = None if terms is None else terms.price
+        # Raises for an unknown price under a budget of money: submission refuses that, and it is not free.
+        return call_bound(bound.input_tokens, bound.output_tokens, price, self._account.limits)
 
     def _hold(self, key: str, most: Amount) -> None:
         if most == ZERO:
