@@ -304,3 +304,15 @@ def test_device_time_is_what_checking_and_benchmarking_took_and_unknown_is_not_z
     job = replace(admit_job(spec_of(1)), attempt=attempt)
     for report in (report_for(job, VerdictCode.OK), Report(outcome=Incident(code=IncidentCode.DEVICE))):
         assert device_cost(job, replace(report, stages_ns=stages), RUN) == cost
+
+
+def test_a_campaign_with_nothing_left_to_ask_blames_no_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    policy = SearchPolicy(operators=OperatorPolicy(rewrite=1.0, patch=0.0, template_every=0))
+    spec = spec_of(1, budget_device_ns=8 * RUN, terms=(), search=policy)
+    monkeypatch.setattr(Campaign, "proposal", lambda _: None)
+    monkeypatch.setattr(Spending, "draft", lambda *_: Amount(device_ns=100 * RUN))  # nothing would fit
+    simulation = Simulation(World()._said, lambda job: report_for(job, VerdictCode.OK))
+    simulation.submit(spec, INITIAL)
+    simulation.run()
+    assert simulation.rows.records[spec.id].reason == "nothing left to ask"
+    assert not any(isinstance(command, StartDraft) for command in simulation.commands)

@@ -67,6 +67,31 @@ class Deciding(Steps):
                 out += self._finish("nothing left to ask", now)
         return out
 
+    def _ask_all(self, now: Instant) -> tuple[list[Output], str | None]:
+        """Ask until enough is in flight, nothing is left to ask, or a budget (in words) is in the way of the next."""
+        out: list[Output] = []
+        while len(self._open) < self.spec.in_flight and not self._is_spent(now):
+            another = self._another()
+            if another is None:
+                break
+            if isinstance(another, str):
+                return out, another
+            out += another
+        return out, None
+
+    def _another(self) -> list[Output] | str | None:
+        """The next candidate: a sweep's point, else what the search proposes; the budget in its way, in words."""
+        point = self.point()
+        proposal = self.proposal() if point is None else None
+        if point is None and proposal is None:
+            return None
+        refused = self._spending.refusal(candidate_id(self.spec.id, self._next_ordinal), self._cost_of(proposal))
+        if refused is not None:
+            return refused
+        if point is not None:
+            return self._tune(*point)
+        return None if proposal is None else self._ask(proposal)
+
     def owed(self, now: Instant) -> list[Output]:
         """Drafts that should be running and are not: after a restart all of them, else those due again."""
         out: list[Output] = []
@@ -116,23 +141,6 @@ class Deciding(Steps):
     def point(self) -> tuple[Candidate, Values] | None:
         """The template that is swept and the values of its next point, which goes before any proposal."""
         return self._tuning.next()
-
-    def _ask_all(self, now: Instant) -> tuple[list[Output], str | None]:
-        """Ask until enough is in flight, nothing is left to ask, or a budget (in words) is in the way of the next."""
-        out: list[Output] = []
-        while len(self._open) < self.spec.in_flight and not self._is_spent(now):
-            point = self.point()
-            proposal = self.proposal() if point is None else None
-            refused = self._spending.refusal(candidate_id(self.spec.id, self._next_ordinal), self._cost_of(proposal))
-            if refused is not None:
-                return out, refused
-            if point is not None:
-                out += self._tune(*point)
-            elif proposal is not None:
-                out += self._ask(proposal)
-            else:
-                break
-        return out, None
 
     def _ask(self, proposal: Proposal) -> list[Output]:
         nth = self._questions.charge((proposal.parent_source, proposal.operator.value))
