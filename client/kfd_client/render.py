@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from kfd.api.v1 import admin_pb2, control_pb2
 from kfd.base.instant import seconds_text
+from kfd.base.money import money_text
 from kfd.base.plain import plain, plain_line
 from kfd_client.standing import count_text, standing_lines
 
@@ -128,6 +129,7 @@ def campaign_screen(campaign: control_pb2.Campaign) -> str:
         lines.append(f"         {outcomes}")
     spent, budget = seconds_text(campaign.active_ns), seconds_text(campaign.budget_ns)
     lines.append(f"spent    {spent} of {budget}, {_tokens(campaign.input_tokens, campaign.output_tokens)}")
+    lines += [f"         {_budget(budget)}" for budget in campaign.budgets if budget.spent or budget.HasField("limit")]
     lines += standing_lines(campaign.search)
     if campaign.incidents:
         open_ones = f", {campaign.incidents_unresolved} unresolved" if campaign.incidents_unresolved else ""
@@ -139,6 +141,21 @@ def campaign_screen(campaign: control_pb2.Campaign) -> str:
         name = plain_line(campaign.id, 40)
         lines.append(f"next     kfd-client logs {name} -f      kfd-client best {name}")
     return "\n".join(lines) + "\n"
+
+
+def _budget(budget: control_pb2.BudgetView) -> str:
+    """``money 1.25 of 5.00, up to 0.98 more in hand``."""
+    texts: dict[str, tuple[str, Callable[[int], str]]] = {
+        "money": ("money", money_text),
+        "tokens": ("tokens", str),
+        "device": ("device time", seconds_text),
+    }
+    name, text = texts.get(budget.name, (plain_line(budget.name, 20), str))
+    line = f"{name} {text(budget.spent)}"
+    if budget.HasField("limit"):
+        line += f" of {text(budget.limit)}"
+        line += f", up to {text(budget.reserved)} more in hand" if budget.reserved else ""
+    return line + (f" ({plain_line(budget.note, 200)})" if budget.note else "")
 
 
 def _state(campaign: control_pb2.Campaign) -> str:

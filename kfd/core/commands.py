@@ -11,6 +11,7 @@ from kfd.base.work import Report
 from kfd.core.campaign.state import CampaignRecord, CampaignSpec, Candidate
 from kfd.core.fleet.model import CallId, Fact, Reply, SaveJob
 from kfd.core.search.archive import Cell
+from kfd.core.search.budgets import Amount
 from kfd.core.search.operators import Operator
 from kfd.core.search.tuning import Values
 
@@ -26,6 +27,7 @@ __all__ = [
     "SaveCandidate",
     "SaveElite",
     "SaveReport",
+    "SaveSpending",
     "SaveText",
     "StartDraft",
     "StopDraft",
@@ -103,6 +105,15 @@ class SaveReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SaveSpending:
+    """Add a cost to what the campaign has spent under a key: a candidate's or another asker's id, or a job's."""
+
+    campaign: CampaignId
+    key: str
+    cost: Amount
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DraftRequest:
     """What a drafter needs to ask a generator; texts are read from the store."""
 
@@ -162,6 +173,7 @@ Command: TypeAlias = (
     | DemoteCandidate
     | SaveText
     | SaveReport
+    | SaveSpending
     | SaveJob
     | Fact
     | StartDraft

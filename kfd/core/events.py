@@ -189,6 +189,11 @@ class DraftFaulted:
     kind: str
     text: str
     retry_after: Span | None
+    model: str = ""
+    """Who failed, where anybody was asked."""
+    input_tokens: int = 0
+    """Tokens of what was asked and answered before it failed; they are spent."""
+    output_tokens: int = 0
 
 
 DraftEvent: TypeAlias = DraftArrived | DraftRejected | DraftMissed | DraftFaulted

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from kfd.base.ids import CampaignId, CandidateId
 from kfd.base.work import AdmitResult, Report
 from kfd.core.campaign.state import CampaignRecord, CampaignSpec, Candidate
+from kfd.core.search.budgets import Amount
 
 __all__ = ["CampaignView", "CandidateView", "EventRow", "SearchView", "Share"]
 
@@ -27,6 +28,7 @@ class CampaignView:
     """What was tried on the task before the campaign began; None while that is not done."""
     input_tokens: int
     output_tokens: int
+    spent: Amount
     last_seq: int
 
 

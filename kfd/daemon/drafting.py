@@ -21,11 +21,12 @@ from kfd.base.instant import SECOND
 from kfd.core.commands import DraftRequest, Packed
 from kfd.core.events import DraftArrived, DraftEvent, DraftFaulted, DraftMissed, DraftRejected
 from kfd.core.search.operators import Operator
-from kfd.daemon import tuning
+from kfd.core.search.terms import terms_of
+from kfd.daemon import asking, tuning
 from kfd.daemon.exemplars import Exemplars, Texts
 from kfd.llm.port import Answer, Ask, Generator, Miss, ProviderFault
 from kfd.prompting import answers, render
-from kfd.prompting.render import Exemplar, PromptRequest
+from kfd.prompting.render import Exemplar, PromptRequest, PromptTooLong
 from kfd.store.rows import pack
 from kfd.tasks import Task, load
 from kfd.tasks.spec import KernelFile, TaskSpec
@@ -104,24 +105,19 @@ class Drafter:
     # ---- one draft ------------------------------------------------------------------------------------
 
     async def _draft(self, request: DraftRequest) -> None:
+        tally = asking.Tally()
         try:
-            event = await self._outcome(request)
+            event = await self._outcome(request, tally)
         except ProviderFault as fault:
-            event = DraftFaulted(
-                candidate=request.candidate,
-                kind=fault.kind,
-                text=fault.text,
-                retry_after=fault.retry_after_ns,
-            )
+            event = _faulted(request, tally, fault)
         except Exception as error:  # noqa: BLE001 - the effect's boundary: every start ends as an event
             self._log.error("draft.broken", candidate=request.candidate, exc_info=error)
-            event = DraftFaulted(
-                candidate=request.candidate, kind="internal", text=repr(error)[:500], retry_after=FAULT_RETRY
-            )
+            broken = ProviderFault("internal", repr(error)[:500], retry_after_ns=FAULT_RETRY)
+            event = _faulted(request, tally, broken)
         self._running.pop(request.candidate, None)
         self._post(event)
 
-    async def _outcome(self, request: DraftRequest) -> DraftEvent:
+    async def _outcome(self, request: DraftRequest, tally: asking.Tally) -> DraftEvent:
         spec = request.campaign
         generator = self._generators.get(spec.generator)
         if generator is None:
@@ -132,23 +128,27 @@ class Drafter:
         if request.operator in (Operator.TUNE, Operator.MIGRATE):
             return await self._unasked(request, task.spec)
         prepared = await self._prepare(request, task.spec)
-        reply = await generator.answer(
-            Ask(
-                campaign=spec.id,
-                candidate=request.candidate,
-                operator=request.operator.value,
-                parent=request.parent_source,
-                nth=request.nth,
-                system=prepared.system,
-                user=prepared.user,
-                model=request.model,
-                choice=request.model_choice,
-            )
+        first = Ask(
+            campaign=spec.id,
+            candidate=request.candidate,
+            operator=request.operator.value,
+            parent=request.parent_source,
+            nth=request.nth,
+            system=prepared.system,
+            user=prepared.user,
+            model=request.model,
+            choice=request.model_choice,
         )
-        if isinstance(reply, Miss):
-            return DraftMissed(candidate=request.candidate, text=reply.text)
-        size = len(reply.text) + len(prepared.kernel.text)
-        return await _beside(size, _judge_answer, request, prepared, reply, task.spec)
+
+        async def judge(answer: Answer) -> answers.Drafted | answers.Rejected:
+            size = len(answer.text) + len(prepared.kernel.text)
+            said = (answer.text, answer.finish_reason, request.operator.value, prepared.kernel, task.spec.entry)
+            return await _beside(size, answers.parse, *said)
+
+        heard = await asking.converse(generator, first, spec, tally, judge)
+        if isinstance(heard, Miss):
+            return DraftMissed(candidate=request.candidate, text=heard.text)
+        return await _beside(len(heard.text) + len(prepared.kernel.text), _ended, request, prepared, heard, tally)
 
     async def _unasked(self, request: DraftRequest, spec: TaskSpec) -> DraftEvent:
         """A sweep's point, the template's source with these values as its defaults, or another target's elite."""
@@ -170,6 +170,7 @@ class Drafter:
             for other in request.inspirations
             if other not in (request.parent, request.best)
         ]
+        terms = terms_of(request.campaign.terms, request.model)
         prompt_request = PromptRequest(
             spec=spec,
             operator=request.operator.value,
@@ -178,11 +179,12 @@ class Drafter:
             inspirations=tuple(others),
             hints=request.hints,
             device=(("target", request.campaign.target), *_machine(parent, best)),
+            max_tokens=terms.max_input_tokens if terms is not None else None,
         )
         kernel = parent.kernel if parent is not None else spec.kernel
         shown = (parent, best, *others)
         size = sum(len(one.kernel.text) for one in shown if one is not None)
-        return await _beside(size, _render, prompt_request, kernel)
+        return await _beside(size, _render, prompt_request, kernel, request.model)
 
     async def _task(self, digest: Digest) -> Task:
         task = self._tasks.get(digest)
@@ -209,25 +211,43 @@ def _machine(*shown: Exemplar | None) -> tuple[tuple[str, str], ...]:
     return next((one.device for one in shown if one is not None and one.device), ())
 
 
-def _render(request: PromptRequest, kernel: KernelFile) -> _Prepared:
-    prompt = render.prompt(request)
+def _render(request: PromptRequest, kernel: KernelFile, model: str) -> _Prepared:
+    try:
+        prompt = render.prompt(request)
+    except PromptTooLong as error:
+        text = (
+            f"the prompt is too long for {model or 'the smallest of the models'}: {error}; cancel the campaign and "
+            "submit it with a model of a larger window (context_tokens) or a smaller max_tokens, or a shorter kernel"
+        )
+        raise ProviderFault("too_long", text, retry_after_ns=None) from error
     packed = pack("prompt", f"{prompt.system}\n\n{prompt.user}")
     return _Prepared(prompt.system, prompt.user, kernel, packed)
 
 
-def _judge_answer(request: DraftRequest, prepared: _Prepared, answer: Answer, spec: TaskSpec) -> DraftEvent:
-    """What an answer is worth: a kernel, or the reason why there is none."""
-    parsed = answers.parse(answer.text, answer.finish_reason, request.operator.value, prepared.kernel, spec.entry)
-    texts = (prepared.prompt, pack("answer", answer.text))
-    usage = answer.usage
+def _faulted(request: DraftRequest, tally: asking.Tally, fault: ProviderFault) -> DraftFaulted:
+    return DraftFaulted(
+        candidate=request.candidate,
+        kind=fault.kind,
+        text=fault.text,
+        retry_after=fault.retry_after_ns,
+        model=request.model,
+        input_tokens=tally.input_tokens,
+        output_tokens=tally.output_tokens,
+    )
+
+
+def _ended(request: DraftRequest, prepared: _Prepared, heard: asking.Heard, tally: asking.Tally) -> DraftEvent:
+    """What a conversation is worth: a kernel, or the reason why there is none."""
+    parsed = heard.parsed
+    texts = (prepared.prompt, pack("answer", heard.text))
     if isinstance(parsed, answers.Rejected):
         return DraftRejected(
             candidate=request.candidate,
             reason=parsed.reason.value,
             detail=parsed.detail,
-            model=answer.model,
-            input_tokens=usage.input_tokens or 0,
-            output_tokens=usage.output_tokens or 0,
+            model=heard.answer.model,
+            input_tokens=tally.input_tokens,
+            output_tokens=tally.output_tokens,
             texts=texts,
         )
     text = parsed.kernel.text
@@ -235,8 +255,8 @@ def _judge_answer(request: DraftRequest, prepared: _Prepared, answer: Answer, sp
     return DraftArrived(
         candidate=request.candidate,
         drafted=tuning.drafted(parsed.kernel, request.campaign.toolchain, space=space),
-        model=answer.model,
-        input_tokens=usage.input_tokens or 0,
-        output_tokens=usage.output_tokens or 0,
+        model=heard.answer.model,
+        input_tokens=tally.input_tokens,
+        output_tokens=tally.output_tokens,
         texts=(*texts, pack("source", text)),
     )

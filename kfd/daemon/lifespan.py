@@ -33,6 +33,7 @@ from kfd.daemon.state import StateFolder
 from kfd.llm.manual import ManualDesk
 from kfd.llm.port import Generator
 from kfd.llm.recorded import RecordedGenerator
+from kfd.llm.terms import terms_from
 from kfd.rpc.admin_service import AdminService
 from kfd.rpc.blob_service import BlobService
 from kfd.rpc.control_service import ControlService
@@ -126,6 +127,8 @@ async def started(
             in_flight=config.campaign.in_flight,
             plan=config.campaign.measure.plan(),
             search=config.campaign.policy(),
+            terms=tuple(terms_from(model) for model in config.llm.models),
+            asks_again=config.llm.asks_again,
         )
         server, health = _server(token)
         control = ControlService(reactor, reader, blobs, desk, defaults, pack)

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 __all__ = ["LlmConfig", "ModelConfig"]
 
 _Name = Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[A-Za-z0-9][A-Za-z0-9._:/@-]*$")]
-_OWN_PARAMETERS = ("model", "messages", "stream", "stream_options", "max_tokens", "max_completion_tokens")
+_OWN_PARAMETERS = ("model", "messages", "stream", "stream_options", "max_tokens", "max_completion_tokens", "n")
 
 
 class ModelConfig(BaseModel):
@@ -32,8 +32,17 @@ class ModelConfig(BaseModel):
     """Name of the environment variable that holds the key."""
     max_tokens: int = Field(default=32_768, ge=16, le=10_000_000)
     """Longest answer, hidden reasoning included."""
+    max_tokens_ceiling: int | None = Field(default=None, ge=16, le=10_000_000)
+    """Longest answer when the one before was cut off by ``max_tokens``; unset, it is asked for again as long."""
     max_tokens_name: Literal["max_tokens", "max_completion_tokens", "none"] = "max_tokens"
     """Parameter that carries the limit; reasoning models want ``max_completion_tokens``."""
+    context_tokens: int | None = Field(default=None, ge=256, le=100_000_000)
+    """The model's window, prompt and answer together: prompts are trimmed to what ``max_tokens`` leaves of it. Unset
+    means unknown: prompts are as long as kfd allows any."""
+    input_price: float | None = Field(default=None, ge=0, le=1e6)
+    """Money for a million tokens of prompts. Unset means unknown, which is not 0."""
+    output_price: float | None = Field(default=None, ge=0, le=1e6)
+    """Money for a million tokens of answers. Unset means unknown, which is not 0."""
     temperature: float | None = Field(default=None, ge=0, le=2)
     """Sampling temperature, for models that take one."""
     top_p: float | None = Field(default=None, gt=0, le=1)
@@ -56,6 +65,13 @@ class ModelConfig(BaseModel):
         taken = [name for name in self.extra if name in _OWN_PARAMETERS]
         if taken:
             raise ValueError(f"extra may not hold {', '.join(taken)}: kfd sets that itself")
+        if (self.input_price is None) != (self.output_price is None):
+            raise ValueError("give input_price and output_price, or neither")
+        if self.max_tokens_ceiling is not None and self.max_tokens_ceiling < self.max_tokens:
+            raise ValueError("max_tokens_ceiling is not below max_tokens")
+        longest = self.max_tokens_ceiling or self.max_tokens
+        if self.context_tokens is not None and self.context_tokens <= longest:
+            raise ValueError(f"context_tokens leaves no room for a prompt beside an answer of {longest} tokens")
         return self
 
     @property
@@ -84,6 +100,9 @@ class LlmConfig(BaseModel):
     """First back-off; doubles with every attempt."""
     backoff_cap_s: float = Field(default=60, gt=0, le=3600)
     """Longest back-off."""
+    asks_again: int = Field(default=1, ge=0, le=3)
+    """How often a model is asked again, in the same conversation and with the reason, when its answer holds no usable
+    kernel. Recordings and people are not."""
     retry_after_cap_s: float = Field(default=3600, gt=0, le=86_400)
     """Longest Retry-After that is believed."""
 

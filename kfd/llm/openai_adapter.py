@@ -13,14 +13,15 @@ import os
 from bisect import bisect_right
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
-from kfd.base.instant import SECOND, Instant, Span
+from kfd.base.instant import SECOND, Instant
 from kfd.llm.config import LlmConfig, ModelConfig
+from kfd.llm.metering import Meter
 from kfd.llm.policy import Failure, GiveUp, RetryPolicy, classify, decide, retry_after
-from kfd.llm.port import Answer, Ask, Miss, ProviderFault, Usage
+from kfd.llm.port import Answer, Ask, Miss, ProviderFault
 from kfd.llm.secret import Secret, mask, read_key
 from kfd.llm.streams import Collected
 
@@ -41,25 +42,6 @@ class _Route:
     client: Any
     key: Secret | None
     places: asyncio.Semaphore
-
-
-@dataclass(slots=True)
-class _Call:
-    """What one logical call has used so far."""
-
-    until: Instant
-    attempts: int = 0
-    waited: Span = 0
-    inputs: list[int] = field(default_factory=list)
-    outputs: list[int] = field(default_factory=list)
-
-    def usage(self) -> Usage:
-        return Usage(
-            input_tokens=sum(self.inputs) if self.inputs else None,
-            output_tokens=sum(self.outputs) if self.outputs else None,
-            attempts=max(self.attempts, 1),
-            wait_ns=self.waited,
-        )
 
 
 class OpenAiGenerator:
@@ -98,12 +80,18 @@ class OpenAiGenerator:
         failed."""
         route = self._chosen(ask)
         start = self._now()
-        call = _Call(until=start + round(self._config.deadline_s * SECOND))
+        call = Meter(
+            ask=ask,
+            until=start + round(self._config.deadline_s * SECOND),
+            limit=ask.max_output_tokens or route.config.max_tokens,
+            thinks_unseen=route.config.reasoning_effort is not None,
+        )
         try:
             async with asyncio.timeout(self._config.deadline_s), route.places:
                 call.waited += self._now() - start
                 return await self._attempts(route, ask, call)
         except TimeoutError:
+            call.broke(sent=True)
             text = f"{route.config.name}: no answer within {self._config.deadline_s:g} s"
             raise ProviderFault("stall", text, retry_after_ns=self._policy.backoff, usage=call.usage()) from None
 
@@ -123,7 +111,7 @@ class OpenAiGenerator:
         at = bisect_right(self._weights, ask.choice * self._weights[-1])
         return list(self._routes.values())[min(at, len(self._routes) - 1)]
 
-    async def _attempts(self, route: _Route, ask: Ask, call: _Call) -> Answer:
+    async def _attempts(self, route: _Route, ask: Ask, call: Meter) -> Answer:
         while True:
             call.attempts += 1
             result = await self._attempt(route, ask, call)
@@ -138,21 +126,30 @@ class OpenAiGenerator:
             step = decide(result, call.attempts, call.until - self._now(), self._policy, self._dice())
             if isinstance(step, GiveUp):
                 raise ProviderFault(result.kind, text, retry_after_ns=step.retry_after, usage=call.usage())
+            if not call.may_begin():
+                text += "; another attempt could use more tokens than are reserved"
+                raise ProviderFault(
+                    result.kind, text, retry_after_ns=max(step.span, self._policy.backoff), usage=call.usage()
+                )
             call.waited += step.span
             await self._sleep(step.span / SECOND)
 
-    async def _attempt(self, route: _Route, ask: Ask, call: _Call) -> Collected | Failure:
+    async def _attempt(self, route: _Route, ask: Ask, call: Meter) -> Collected | Failure:
         import openai
 
-        collected = Collected()
+        collected = call.begin()
         failure: Failure | None = None
+        sent = True
         try:
             await self._receive(route, ask, collected)
-        except openai.APITimeoutError:
+        except openai.APITimeoutError as error:
+            sent = not _is_unsent(error)
             failure = Failure("stall", f"silent for {self._config.idle_s:g} s", retry=True)
         except openai.APIConnectionError as error:
+            sent = not _is_unsent(error)
             failure = Failure("connection", f"connection failed: {error.__cause__ or error}", retry=True)
         except openai.APIStatusError as error:
+            sent = False  # refused before anything was read
             after = retry_after({key.lower(): value for key, value in error.response.headers.items()})
             failure = classify(error.status_code, _code(error), error.message, after)
         except openai.APIError as error:
@@ -161,29 +158,30 @@ class OpenAiGenerator:
             if not isinstance(error, _garbage()):
                 raise
             failure = Failure("other", f"the answer cannot be read: {type(error).__name__}: {error}", retry=True)
-        for total, count in ((call.inputs, collected.input_tokens), (call.outputs, collected.output_tokens)):
-            if count is not None:
-                total.append(count)
         if collected.full:
             # More text than any answer may have: the parser will say so.
             collected.finish_reason = collected.finish_reason or "stop"
         if collected.finish_reason:
             # What fails after the end has been announced (a missing usage, a connection left open) does no
             # harm.
+            call.ended()
             return collected
+        call.broke(sent=sent)
         return failure or Failure("connection", "the answer ended without a finish reason", retry=True)
 
     async def _receive(self, route: _Route, ask: Ask, collected: Collected) -> None:
         config = route.config
         messages = [{"role": "system", "content": ask.system}, {"role": "user", "content": ask.user}]
+        for turn in ask.follow_up:
+            messages.append({"role": "assistant", "content": turn.answer})
+            messages.append({"role": "user", "content": turn.reply})
+        parameters = _parameters(config, ask.max_output_tokens or config.max_tokens)
         # Lets a provider's log be matched with ours; says nothing about the task.
         headers = {"X-Client-Request-Id": ask.candidate}
         create = route.client.chat.completions.create
         if not config.stream:
             collected.take(
-                await create(
-                    model=config.provider_model, messages=messages, extra_headers=headers, **_parameters(config)
-                )
+                await create(model=config.provider_model, messages=messages, extra_headers=headers, **parameters)
             )
             return
         stream = await create(
@@ -192,7 +190,7 @@ class OpenAiGenerator:
             stream=True,
             stream_options={"include_usage": True},
             extra_headers=headers,
-            **_parameters(config),
+            **parameters,
         )
         # The usage comes after the end of the text, or never: it is waited for, but not for long.
         with suppress(TimeoutError):
@@ -228,19 +226,25 @@ class OpenAiGenerator:
         return _Route(model, client, key, asyncio.Semaphore(model.concurrency))
 
 
-def _parameters(config: ModelConfig) -> dict[str, Any]:
-    """What is set is sent, what is not is left out."""
+def _parameters(config: ModelConfig, limit: int) -> dict[str, Any]:
+    """What is set is sent, what is not is left out. ``limit``: longest answer in tokens."""
     optional = {
         "temperature": config.temperature,
         "top_p": config.top_p,
         "seed": config.seed,
         "reasoning_effort": config.reasoning_effort,
-        config.max_tokens_name: config.max_tokens if config.max_tokens_name != "none" else None,
+        config.max_tokens_name: limit if config.max_tokens_name != "none" else None,
     }
     given: dict[str, Any] = {name: value for name, value in optional.items() if value is not None}
     if config.extra:
         given["extra_body"] = config.extra
     return given
+
+
+def _is_unsent(error: Exception) -> bool:
+    """Whether a connection was never made, so that nobody has seen the prompt."""
+    http = _http_library()
+    return isinstance(error.__cause__, (http.ConnectError, http.ConnectTimeout, http.PoolTimeout))
 
 
 def _code(error: Any) -> str:

@@ -7,8 +7,19 @@ from typing import Protocol
 
 from kfd.base.ids import CampaignId, CandidateId
 from kfd.base.instant import Span
+from kfd.core.search.terms import Bound
 
-__all__ = ["Answer", "Ask", "Generator", "Miss", "ProviderFault", "Usage"]
+__all__ = ["Answer", "Ask", "FollowUp", "Generator", "Miss", "ProviderFault", "Usage"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FollowUp:
+    """Two more turns of a conversation."""
+
+    answer: str
+    """What the model said, perhaps shortened."""
+    reply: str
+    """What it is told then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,11 +40,17 @@ class Ask:
     choice: float
     """A number in [0, 1) drawn by the campaign's dice: picks among weighted models, so that asks are
     replayable."""
+    follow_up: tuple[FollowUp, ...] = ()
+    """Turns after ``user``; the answer wanted is the one to the last reply."""
+    max_output_tokens: int | None = None
+    """Longest answer; None: as the model is configured."""
+    most_tokens: Bound | None = None
+    """What all attempts together may use: what the campaign has reserved. None: no bound."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """Tokens of one logical call, all attempts together; None where the provider did not say."""
+    """Tokens of one logical call, all attempts together; None where tokens mean nothing (recordings, people)."""
 
     input_tokens: int | None = None
     output_tokens: int | None = None
@@ -60,7 +77,7 @@ class Miss:
 
 
 class ProviderFault(Exception):
-    """The provider failed after all allowed attempts.
+    """The provider failed after all allowed attempts. ``usage`` is what they used; it is spent.
 
     ``kind``: rate_limit, overload, money, credentials, bad_request, stall, connection, too_long, other.
     ``retry_after_ns`` is when the campaign may ask again; None means that it makes no sense until a person
@@ -77,7 +94,10 @@ class ProviderFault(Exception):
 
 class Generator(Protocol):
     """Laws: ``answer`` ends within the generator's deadline for one logical call, whatever the provider does;
-    cancelling it leaves nothing running; it never retries behind the caller's back beyond that deadline."""
+    cancelling it leaves nothing running; it never retries behind the caller's back beyond that deadline. An attempt
+    that could use more than is left of ``most_tokens`` is not begun: the call ends as a fault that may be asked again
+    later. What a provider does not count is counted from above, attempts that broke included. A generator that holds
+    no conversations (recordings, people) is given no follow-up."""
 
     name: str
 

@@ -20,6 +20,8 @@ class Collected:
     pieces: list[str] = field(default_factory=list)
     length: int = 0
     finish_reason: str = ""
+    began: bool = False
+    """Whether anything came: the provider has read the prompt."""
     input_tokens: int | None = None
     output_tokens: int | None = None
 
@@ -36,6 +38,7 @@ class Collected:
     def take(self, chunk: object) -> None:
         """Add a chunk or a whole completion. Members may be missing or of any type: the client does not
         check."""
+        self.began = True
         usage = getattr(chunk, "usage", None)
         self.input_tokens = _count(getattr(usage, "prompt_tokens", None), self.input_tokens)
         self.output_tokens = _count(getattr(usage, "completion_tokens", None), self.output_tokens)

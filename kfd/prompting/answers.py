@@ -19,7 +19,7 @@ from kfd.tasks.markers import MARKER, find, markers_in
 from kfd.tasks.report import Problems
 from kfd.tasks.spec import KernelFile
 
-__all__ = ["MAX_ANSWER_BYTES", "Drafted", "RejectReason", "Rejected", "parse"]
+__all__ = ["MAX_ANSWER_BYTES", "Drafted", "RejectReason", "Rejected", "is_cut_off", "is_withheld", "parse"]
 
 MAX_ANSWER_BYTES = 1 << 20
 
@@ -60,15 +60,25 @@ def parse(text: str, finish_reason: str, operator: str, kernel: KernelFile, entr
     return contents if isinstance(contents, Rejected) else _drafted(contents, kernel, entry)
 
 
+def is_cut_off(finish_reason: str) -> bool:
+    """Whether the answer ended because it was as long as it may be."""
+    return str(finish_reason).lower() in _CUT
+
+
+def is_withheld(finish_reason: str) -> bool:
+    """Whether the provider, not the model, kept the answer back: asking the same again brings the same."""
+    return str(finish_reason).lower() in _BLOCKED
+
+
 def _unusable(text: object, finish_reason: str) -> Rejected | None:
     if not isinstance(text, str):
         return Rejected(RejectReason.NOT_TEXT, "the answer is not text")
     if len(text) > MAX_ANSWER_BYTES or len(text.encode("utf-8", "surrogatepass")) > MAX_ANSWER_BYTES:
         return Rejected(RejectReason.TOO_LONG, f"the answer is longer than {MAX_ANSWER_BYTES} bytes")
     reason = str(finish_reason).lower()
-    if reason in _CUT:
+    if is_cut_off(reason):
         return Rejected(RejectReason.TRUNCATED, "the model's token limit cut the answer off")
-    if reason in _BLOCKED:
+    if is_withheld(reason):
         return Rejected(RejectReason.REFUSED, f"the provider withheld the answer ({reason})")
     bad = _NOT_TEXT.search(text)
     if bad:

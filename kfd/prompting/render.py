@@ -9,18 +9,21 @@ from pathlib import Path
 from jinja2 import FileSystemLoader, StrictUndefined, Template
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from kfd.prompting import quoting
+from kfd.prompting import quoting, tokens
 from kfd.tasks.launchplan import in_device_form
 from kfd.tasks.signature import C_TYPES, c_signature
 from kfd.tasks.spec import KernelFile, Parameter, Role, TaskSpec
 from kfd.tasks.tunables import PlanError
 
-__all__ = ["MAX_PROMPT_CHARACTERS", "OPERATORS", "Exemplar", "Prompt", "PromptRequest", "prompt"]
+__all__ = ["MAX_PROMPT_CHARACTERS", "OPERATORS", "Exemplar", "Prompt", "PromptRequest", "PromptTooLong", "prompt"]
 
 OPERATORS = ("rewrite", "patch", "repair", "crossover", "template", "simplify")
 
 MAX_PROMPT_CHARACTERS = 200_000
-"""Longest user prompt. Beyond it inspirations go first, the last one first, then the best, then hints."""
+"""Longest user prompt. What goes first beyond it, and beyond a request's ``max_tokens``, says ``prompt``."""
+
+_LEFT_OUT = "# left out"
+"""In place of a reference that there is no room for."""
 
 _FENCES = {"opencl": "c", "cuda": "cuda", "triton": "python"}
 """Tags of code blocks; C++ for every other toolchain."""
@@ -76,6 +79,15 @@ class PromptRequest:
     inspirations: tuple[Exemplar, ...] = ()
     hints: tuple[str, ...] = ()
     device: tuple[tuple[str, str], ...] = ()
+    max_tokens: int | None = None
+    """Tokens that system and user message together may have at most; None where no model's window is known."""
+
+
+class PromptTooLong(ValueError):
+    """Not even what is never left out fits."""
+
+    def __init__(self, least: int, limit: int) -> None:
+        super().__init__(f"the shortest prompt has up to {least} tokens, {limit} fit")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,27 +99,52 @@ class Prompt:
 
 
 def prompt(request: PromptRequest) -> Prompt:
-    """Render a request. Raises ValueError for an operator without a template, or patch and repair without
-    parent."""
+    """Render a request, trimmed until it fits.
+
+    What goes, in this order: inspirations, the last one first; the best kernel; hints; of the parent the results of
+    its cases, the messages of the compiler, the output of tools; the text of the reference. What never goes: the task
+    and what its user asks for, the file to work on and its verdict, the form of the answer. Quotations stay quoted.
+
+    Raises ValueError for an operator without a template, or one without the parent that it needs; PromptTooLong when
+    what never goes has more tokens than ``max_tokens``.
+    """
     if request.operator not in OPERATORS:
         raise ValueError(f"no prompt for operator {request.operator!r}; there are {', '.join(OPERATORS)}")
     if request.parent is None and request.operator != "rewrite":
         raise ValueError(f"{request.operator} needs a parent")
     spec = request.spec
     system = _template("system.j2").render(toolchain=spec.toolchain, device_form=_in_device_form(spec)).strip() + "\n"
-    request = _without_repetition(request)
-    user = _user(request)
-    while len(user) > MAX_PROMPT_CHARACTERS:
-        if request.inspirations:
-            request = replace(request, inspirations=request.inspirations[:-1])
-        elif request.best is not None:
-            request = replace(request, best=None)
-        elif request.hints:
-            request = replace(request, hints=())
-        else:
-            break
-        user = _user(request)
+    limit = request.max_tokens
+    shorter: PromptRequest | None = _without_repetition(request)
+    while shorter is not None:
+        user = _user(shorter)
+        fits = limit is None or tokens.fits((system, user), limit)
+        if fits and len(user) <= MAX_PROMPT_CHARACTERS:
+            return Prompt(system, user)
+        shorter = _shorter(shorter)
+    if limit is not None and not fits:
+        raise PromptTooLong(tokens.conversation_tokens((system, user)), limit)
     return Prompt(system, user)
+
+
+def _shorter(request: PromptRequest) -> PromptRequest | None:
+    """The request without what goes next; None when only what never goes is left."""
+    parent = request.parent
+    if request.inspirations:
+        return replace(request, inspirations=request.inspirations[:-1])
+    if request.best is not None:
+        return replace(request, best=None)
+    if request.hints:
+        return replace(request, hints=())
+    if parent is not None and parent.cases:
+        return replace(request, parent=replace(parent, cases=()))
+    if parent is not None and parent.diagnostics:
+        return replace(request, parent=replace(parent, diagnostics=()))
+    if parent is not None and parent.text.strip():
+        return replace(request, parent=replace(parent, text=""))
+    if request.spec.reference_text != _LEFT_OUT:
+        return replace(request, spec=replace(request.spec, reference_text=_LEFT_OUT))
+    return None
 
 
 def _without_repetition(request: PromptRequest) -> PromptRequest:

@@ -26,6 +26,7 @@ from kfd.core.events import (
     Event,
 )
 from kfd.core.fleet.model import CallId
+from kfd.core.search.budgets import ZERO
 from kfd.core.views import CampaignView
 from kfd.prompting import features, language
 from kfd.rpc import translate
@@ -114,9 +115,7 @@ class ControlService(control_pb2_grpc.ControlServiceServicer):
     ) -> control_pb2.ListCampaignsResponse:
         """The newest campaigns."""
         views = await self._reader.campaigns(request.state, min(request.limit or 50, PAGE))
-        return control_pb2.ListCampaignsResponse(
-            campaigns=[translate.campaign_to_pb(view, self._waiting_for(view)) for view in views]
-        )
+        return control_pb2.ListCampaignsResponse(campaigns=[self._shown(view) for view in views])
 
     async def PauseCampaign(  # noqa: N802
         self, request: control_pb2.PauseCampaignRequest, context: Any
@@ -254,10 +253,15 @@ class ControlService(control_pb2_grpc.ControlServiceServicer):
 
     async def _view(self, text: str) -> control_pb2.Campaign:
         view = await self._reader.campaign(await self._reader.resolve_campaign(text))
-        message = translate.campaign_to_pb(view, self._waiting_for(view))
+        message = self._shown(view)
         search = await self._reader.search(view.spec.id)
         message.search.CopyFrom(translate.search_to_pb(search, view.record.roofline))
         return message
+
+    def _shown(self, view: CampaignView) -> control_pb2.Campaign:
+        live = self._reactor.engine.campaigns.get(view.spec.id)
+        reserved = live.account.reserved if live is not None else ZERO
+        return translate.campaign_to_pb(view, self._waiting_for(view), reserved)
 
     def _waiting_for(self, view: CampaignView) -> list[str]:
         """What a campaign that cannot go on waits for, in words."""

@@ -11,6 +11,8 @@ from kfd.base.instant import Span
 from kfd.base.work import CHECKED_ONLY, Limits, MeasurementPlan
 from kfd.core.campaign.state import CampaignSpec
 from kfd.core.search.proposals import ANY_MODEL, SearchPolicy
+from kfd.core.search.terms import ModelTerms
+from kfd.rpc.budgets import check_budgets
 from kfd.tasks.spec import TaskSpec
 
 __all__ = ["MAX_CANDIDATES", "Defaults", "spec_of"]
@@ -31,6 +33,10 @@ class Defaults:
     in_flight: int
     plan: MeasurementPlan
     search: SearchPolicy
+    terms: tuple[ModelTerms, ...] = ()
+    """Of all configured models, in the order of ``models``."""
+    asks_again: int = 0
+    """How often a model is asked again when its answer holds no usable kernel."""
     processes: int = 64
     output_bytes: int = 64 << 10
 
@@ -77,7 +83,8 @@ def spec_of(
     limits = task.limits
     toolchain = target.partition(":")[0]
     generator = "none" if options.validate_only else _generator(task, options.generator, defaults)
-    return CampaignSpec(
+    search = _search(generator, tuple(options.models), defaults)
+    spec = CampaignSpec(
         id=campaign_id(token[:8]),
         name=options.name,
         task=task.digest,
@@ -107,13 +114,28 @@ def spec_of(
         seed=options.seed or int.from_bytes(token[8:16], "big") >> 1,
         secret=token[16:48],
         in_flight=in_flight,
-        search=_search(generator, tuple(options.models), defaults),
+        search=search,
         idempotency_key=key,
         submitted_at=submitted_at,
         simulated=toolchain == "sim",
         validate_only=options.validate_only,
         group=options.group,
+        budget_micro_money=options.budget_micro_money if options.HasField("budget_micro_money") else None,
+        budget_tokens=options.budget_tokens if options.HasField("budget_tokens") else None,
+        budget_device_ns=options.budget_device_ns if options.HasField("budget_device_ns") else None,
+        terms=_terms(generator, search, defaults),
+        asks_again=defaults.asks_again if generator == "openai" else 0,
     )
+    check_budgets(spec)
+    return spec
+
+
+def _terms(generator: str, search: SearchPolicy, defaults: Defaults) -> tuple[ModelTerms, ...]:
+    """Terms of all models that the campaign may ask."""
+    if generator != "openai":
+        return ()
+    names = [name for name, _ in search.models]
+    return tuple(one for one in defaults.terms if ANY_MODEL in names or one.name in names)
 
 
 def _generator(task: TaskSpec, wanted: str, defaults: Defaults) -> str:

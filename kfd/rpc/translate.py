@@ -8,6 +8,7 @@ from kfd.api.v1 import admin_pb2, common_pb2, control_pb2
 from kfd.base.digest import Digest
 from kfd.base.work import BuildResult, RunResult, Speedup
 from kfd.core.fleet.model import QueueView, WorkerSeen
+from kfd.core.search.budgets import ZERO, Amount
 from kfd.core.views import CampaignView, CandidateView, EventRow, SearchView
 
 __all__ = ["campaign_to_pb", "candidate_to_pb", "digest_from_pb", "event_to_pb", "search_to_pb", "workers_to_pb"]
@@ -37,8 +38,31 @@ def _speeds(speedups: Iterable[Speedup]) -> list[control_pb2.Speed]:
     ]
 
 
-def campaign_to_pb(view: CampaignView, waiting_for: Iterable[str] = ()) -> control_pb2.Campaign:
-    """A campaign for people."""
+def _budgets(view: CampaignView, reserved: Amount) -> list[control_pb2.BudgetView]:
+    """Spent, reserved and limit of each budget. Where no price is known there is no money, which is not 0."""
+    spec, spent = view.spec, view.spent
+    unpriced = ", ".join(one.name for one in spec.terms if one.price is None)
+    money = control_pb2.BudgetView(
+        name="money",
+        spent=spent.micro_money,
+        reserved=reserved.micro_money,
+        limit=spec.budget_micro_money,
+        note=f"without {unpriced}, of unknown price" if unpriced else "",
+    )
+    tokens = control_pb2.BudgetView(
+        name="tokens", spent=spent.tokens, reserved=reserved.tokens, limit=spec.budget_tokens
+    )
+    device = control_pb2.BudgetView(
+        name="device", spent=spent.device_ns, reserved=reserved.device_ns, limit=spec.budget_device_ns
+    )
+    is_priced = any(one.price is not None for one in spec.terms)
+    return [*([money] if is_priced else []), tokens, device]
+
+
+def campaign_to_pb(
+    view: CampaignView, waiting_for: Iterable[str] = (), reserved: Amount = ZERO
+) -> control_pb2.Campaign:
+    """A campaign for people. ``reserved``: what it holds beside what is spent, while it is in progress."""
     spec, record = view.spec, view.record
     return control_pb2.Campaign(
         id=spec.id,
@@ -71,6 +95,7 @@ def campaign_to_pb(view: CampaignView, waiting_for: Iterable[str] = ()) -> contr
             for probe in (view.admission.probes if view.admission else ())
         ],
         noise_floor=view.admission.noise_floor if view.admission else 0.0,
+        budgets=_budgets(view, reserved),
     )
 
 

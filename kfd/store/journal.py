@@ -20,12 +20,14 @@ from kfd.core.commands import (
     SaveCandidate,
     SaveElite,
     SaveReport,
+    SaveSpending,
     SaveText,
 )
 from kfd.core.fleet.model import Fact, SaveJob
 from kfd.store import rows
 from kfd.store.migrate import migrate
 from kfd.store.rows import Row
+from kfd.store.spending import ADD, spending_row
 
 __all__ = ["Batch", "Journal", "StoreStalled"]
 
@@ -53,6 +55,7 @@ _STATEMENTS: dict[str, str] = {
     "demote": "UPDATE candidate SET outcome = 'suspect', fitness = NULL, text = ? WHERE campaign = ? AND ordinal = ?",
     "job": "INSERT OR REPLACE INTO job (id, campaign, state, attempt, incidents, agent_losses, cancelled, worker, "
     "slot, session) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    "spending": ADD,
     "event": "INSERT INTO event (seq, at, campaign, kind, body) VALUES (?, ?, ?, ?, ?)",
 }
 
@@ -74,6 +77,7 @@ class Batch:
     demote: list[Row] = field(default_factory=list)
     demote_elite: list[Row] = field(default_factory=list)
     job: dict[str, Row] = field(default_factory=dict)
+    spending: list[Row] = field(default_factory=list)
     event: list[Row] = field(default_factory=list)
 
     def parts(self) -> list[tuple[str, list[Row]]]:
@@ -88,6 +92,7 @@ class Batch:
             ("demote_elite", self.demote_elite),
             ("demote", self.demote),
             ("job", list(self.job.values())),
+            ("spending", self.spending),
             ("event", self.event),
         ]
         return [(name, batch) for name, batch in parts if batch]
@@ -151,6 +156,8 @@ class Journal:
             case SaveReport(job=job, candidate=candidate, report=report):
                 key = (campaign_of(candidate), ordinal_of(candidate), job.rpartition(".")[2])
                 batch.report.append((*key, rows.report_text(report)))
+            case SaveSpending():
+                batch.spending.append(spending_row(command))
             case SaveElite(campaign=campaign, cell=cell, candidate=candidate):
                 batch.elite.append((campaign, rows.cell_text(cell), ordinal_of(candidate)))
             case DemoteCandidate(campaign=campaign, candidate=candidate, text=why):

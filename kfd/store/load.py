@@ -21,6 +21,7 @@ from kfd.core.search.proposals import Broken
 from kfd.store import rows
 from kfd.store.outcomes import OUTCOMES, outcome_from_row
 from kfd.store.rows import CANDIDATE_COLUMNS, RECORD_COLUMNS
+from kfd.store.spending import SPENT, amount_from_row
 
 __all__ = ["Snapshot", "load"]
 
@@ -83,6 +84,9 @@ async def _load_campaign(connection: aiosqlite.Connection, loaded: Loaded, snaps
     for candidate in loaded.open_candidates:
         if candidate.state is CandidateState.BUILDING:
             snapshot.sources[candidate.id] = await _source(connection, campaign, candidate.ordinal)
+    async with connection.execute(SPENT, (campaign,)) as cursor:
+        for sums in await cursor.fetchall():
+            loaded.spent = amount_from_row(tuple(sums))
     loaded.initial = await _initial(connection, campaign)
     loaded.elites = await _elites(connection, loaded.spec)
     loaded.broken = await _broken(connection, loaded.spec)
@@ -150,9 +154,9 @@ async def _elites(connection: aiosqlite.Connection, spec: CampaignSpec) -> list[
 
 async def _load_search(connection: aiosqlite.Connection, loaded: Loaded) -> None:
     """What the search was told, and which questions had no answer."""
-    campaign, baseline = loaded.spec.id, loaded.spec.baseline
+    campaign = loaded.spec.id
     async with connection.execute(OUTCOMES, (campaign,)) as cursor:
-        loaded.outcomes = [outcome_from_row(campaign, tuple(row), baseline) async for row in cursor]
+        loaded.outcomes = [outcome_from_row(loaded.spec, tuple(row)) async for row in cursor]
     async with connection.execute(
         "SELECT DISTINCT parent_source, operator FROM candidate WHERE campaign = ? AND outcome = ?",
         (campaign, DiscardReason.NO_RECORDING.value),

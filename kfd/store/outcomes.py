@@ -8,7 +8,7 @@ from typing import Any
 from kfd.base.digest import Digest
 from kfd.base.ids import CampaignId, candidate_id
 from kfd.core.campaign.learning import price_of
-from kfd.core.campaign.state import DiscardReason
+from kfd.core.campaign.state import CampaignSpec, DiscardReason
 from kfd.core.search.archive import Elite
 from kfd.core.search.fitness import LEAST_CORRECT
 from kfd.core.search.operators import Operator
@@ -20,17 +20,18 @@ __all__ = ["OUTCOMES", "outcome_from_row"]
 OUTCOMES = (
     "SELECT ordinal, operator, parent, parent_source, parent_cell, parent_fitness, asked_model, variant, island, "
     "hints, told_fitness, kept, best, input_tokens, output_tokens, generation, cell, speedups, source, artifact, "
-    f"length FROM candidate WHERE campaign = ? AND told IS NOT NULL AND outcome <> '{DiscardReason.NO_RECORDING}' "
-    "ORDER BY told"
+    "length, model FROM candidate WHERE campaign = ? AND told IS NOT NULL "
+    f"AND outcome <> '{DiscardReason.NO_RECORDING}' ORDER BY told"
 )
 """Rows of one campaign in the order of telling."""
 
 
-def outcome_from_row(campaign: CampaignId, row: Row, baseline: str) -> Outcome:
+def outcome_from_row(spec: CampaignSpec, row: Row) -> Outcome:
     """What ``learning.outcome_of`` says of the same candidate, without reading what it does not need.
 
     Raises ValueError for a row that cannot be understood.
     """
+    campaign, baseline = spec.id, spec.baseline
     return Outcome(
         ordinal=row[0],
         operator=Operator(row[1]),
@@ -46,7 +47,7 @@ def outcome_from_row(campaign: CampaignId, row: Row, baseline: str) -> Outcome:
         elite=_elite(campaign, row, baseline) if row[10] >= LEAST_CORRECT else None,
         kept=bool(row[11]),
         best=bool(row[12]),
-        price=price_of(row[13], row[14]),
+        price=price_of(spec, row[21], row[13], row[14]),
     )
 
 

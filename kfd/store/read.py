@@ -19,6 +19,7 @@ from kfd.core.views import CampaignView, CandidateView, EventRow, SearchView
 from kfd.store import rows
 from kfd.store.rows import CANDIDATE_COLUMNS, RECORD_COLUMNS
 from kfd.store.search import search_view
+from kfd.store.spending import SPENT, amount_from_row
 
 __all__ = ["Reader"]
 
@@ -123,6 +124,7 @@ class Reader:
             (spec.id, DiscardReason.NO_RECORDING.value),
         )
         cells = await self._all("SELECT count(*) FROM elite WHERE campaign = ?", (spec.id,))
+        spent = await self._all(SPENT, (spec.id,))
         last = await self._all("SELECT coalesce(max(seq), 0) FROM event WHERE campaign = ?", (spec.id,))
         admission = await self._all(
             "SELECT body FROM report WHERE campaign = ? AND ordinal = 0 AND purpose = 'admit'", (spec.id,)
@@ -141,6 +143,7 @@ class Reader:
             admission=detail if isinstance(detail, AdmitResult) else None,
             input_tokens=sum(row[2] for row in counts),
             output_tokens=sum(row[3] for row in counts),
+            spent=amount_from_row(spent[0]),
             last_seq=last[0][0],
         )
 

@@ -10,9 +10,18 @@ from kfd.core.campaign import learning
 from kfd.core.campaign.judging import as_broken, as_elite, baseline_speedup
 from kfd.core.campaign.ports import Loaded
 from kfd.core.campaign.state import ENDED, CampaignRecord, CampaignSpec, Candidate, DiscardReason
-from kfd.core.commands import Command, CreateCampaign, DemoteCandidate, SaveCampaign, SaveCandidate, SaveElite
+from kfd.core.commands import (
+    Command,
+    CreateCampaign,
+    DemoteCandidate,
+    SaveCampaign,
+    SaveCandidate,
+    SaveElite,
+    SaveSpending,
+)
 from kfd.core.fleet.model import Job, JobState, SaveJob
 from kfd.core.search.archive import Cell
+from kfd.core.search.budgets import ZERO, Amount
 from kfd.core.search.operators import Operator
 
 __all__ = ["Rows"]
@@ -29,6 +38,7 @@ class Rows:
     jobs: dict[JobId, Job] = field(default_factory=dict)
     settled: dict[JobId, int] = field(default_factory=dict)
     sources: dict[CandidateId, str] = field(default_factory=dict)
+    spent: dict[CampaignId, Amount] = field(default_factory=dict)
 
     def apply(self, commands: list[Command]) -> None:
         """Write a batch."""
@@ -45,6 +55,8 @@ class Rows:
                 case DemoteCandidate(campaign=campaign, candidate=owner):
                     self.candidates[owner] = replace(self.candidates[owner], outcome="suspect", fitness=None)
                     self.elites = {key: value for key, value in self.elites.items() if value != owner}
+                case SaveSpending(campaign=campaign, cost=cost):
+                    self.spent[campaign] = self.spent.get(campaign, ZERO).plus(cost)
                 case SaveJob(job=job):
                     self.jobs[job.id] = job
                     if job.state is JobState.SETTLED:
@@ -83,10 +95,11 @@ class Rows:
             normals={c.normal for c in mine if c.normal},
             answered=answered,
             closed={(c.parent_source, c.operator.value) for c in mine if c.outcome == missed},
-            outcomes=[learning.outcome_of(c, spec.baseline) for c in told if c.outcome != missed],
+            outcomes=[learning.outcome_of(c, spec) for c in told if c.outcome != missed],
             migrants=[c for c in mine if c.operator is Operator.MIGRATE],
             tuning=[c for c in mine if c.operator is Operator.TUNE or c.space is not None],
             last_asked={c.operator: c.asked.at for c in mine if c.operator in learning.PERIODIC},
             told=max((c.told.nth for c in told if c.told is not None), default=0),
+            spent=self.spent.get(id_, ZERO),
             next_ordinal=max((c.ordinal for c in mine), default=-1) + 1,
         )

@@ -278,6 +278,35 @@ def test_submit_uploads_the_canonical_archive_and_prints_only_the_id_into_a_pipe
     assert not daemon.named("WatchEvents")
 
 
+def test_budgets_are_submitted_as_they_are_typed_and_are_absent_unless_they_are(
+    daemon: Daemon, task: Path, capsys: Capture
+) -> None:
+    flags = ["--budget-money", "2.5", "--budget-tokens", "2000000", "--budget-device", "1.5h"]
+    assert run(capsys, "submit", task, *flags)[0] == run(capsys, "submit", task)[0] == 0
+    typed, none = (request.options for request in daemon.named("SubmitCampaign"))
+    assert (typed.budget_micro_money, typed.budget_tokens) == (2_500_000, 2_000_000)
+    assert typed.budget_device_ns == 5400 * 10**9
+    assert not any(none.HasField(f"budget_{name}") for name in ("micro_money", "tokens", "device_ns"))
+
+
+@pytest.mark.parametrize(
+    ("flag", "values"),
+    [
+        ("--budget-money", ["0", "-1", "nan", "inf", "1e12", "five", "0.0000001"]),
+        ("--budget-tokens", ["0", "-5", "many"]),
+        ("--budget-device", ["0s", "2", "-2h", "2 hours", "9999d", "nan"]),
+    ],
+)
+def test_a_budget_that_is_none_is_refused_before_anything_is_sent(
+    daemon: Daemon, task: Path, capsys: Capture, flag: str, values: list[str]
+) -> None:
+    for value in values:
+        code, _, err = run(capsys, "submit", task, f"{flag}={value}")
+        assert code == 2
+        assert flag in err
+    assert not daemon.calls
+
+
 def test_an_upload_is_cut_into_small_messages_and_taken_up_where_it_broke(
     daemon: Daemon, task: Path, capsys: Capture
 ) -> None:

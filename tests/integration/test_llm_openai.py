@@ -12,6 +12,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +21,12 @@ import pytest
 from kfd.base.failure import CallerError
 from kfd.base.ids import CampaignId, CandidateId
 from kfd.base.instant import SECOND
+from kfd.core.search.terms import Bound
 from kfd.llm.config import LlmConfig, ModelConfig
 from kfd.llm.openai_adapter import OpenAiGenerator
-from kfd.llm.port import Answer, Ask, ProviderFault, Usage
+from kfd.llm.port import Answer, Ask, FollowUp, ProviderFault, Usage
 from kfd.llm.streams import MAX_TEXT
+from kfd.prompting.tokens import conversation_tokens, most_tokens
 from kfd.testing.scripted_server import Script, ScriptedServer, Step, answer, script_of, status
 
 KEY = "sk-canary-0123456789"
@@ -92,7 +95,9 @@ async def test_an_answer_comes_whole_with_its_usage_and_finish_reason(stream: bo
     assert (first.text, first.finish_reason, first.model) == (TEXT, "stop", "mine")
     assert first.usage.output_tokens == len(TEXT) // 4
     assert first.usage.input_tokens is not None
-    assert (second.finish_reason, second.usage.input_tokens, second.usage.output_tokens) == ("length", None, None)
+    # Who does not count is counted from above: the prompt by its bound, a cut-off answer as the whole limit.
+    assert (second.finish_reason, second.usage.output_tokens) == ("length", 32_768)
+    assert second.usage.input_tokens == conversation_tokens(("You are", "Make it fast"))
     assert request.path == "/v1/chat/completions"
     assert request.headers["authorization"] == f"Bearer {KEY}"
     assert request.body["model"] == "theirs"
@@ -301,6 +306,105 @@ async def test_usage_is_that_of_all_attempts_together() -> None:
         attempts=2,
         wait_ns=result.usage.wait_ns,
     )
+
+
+PROMPT = conversation_tokens(("You are", "Make it fast"))
+
+
+@pytest.mark.parametrize(
+    ("step", "spent"),
+    [
+        (status(429, retry_after="1"), (0, 0)),
+        (status(500), (0, 0)),
+        (Step(kind="stall_headers"), (PROMPT, 0)),
+        (Step(kind="reset"), (PROMPT, 0)),
+        (Step(kind="reset_stream", text=TEXT, pieces=2), (PROMPT, most_tokens(TEXT[: -(-len(TEXT) // 2)]))),
+        (Step(kind="stall_stream", text=TEXT, pieces=2), (PROMPT, most_tokens(TEXT[: -(-len(TEXT) // 2)]))),
+    ],
+    ids=lambda value: str(getattr(value, "kind", "")),
+)
+async def test_f18_what_failed_attempts_used_comes_with_the_fault(step: Step, spent: tuple[int, int]) -> None:
+    async with ScriptedServer(step) as server:
+        result = await asked(server, Clock(), max_attempts=2)
+        assert server.count == 2
+    assert isinstance(result, ProviderFault)
+    assert (result.usage.input_tokens, result.usage.output_tokens) == (2 * spent[0], 2 * spent[1])
+
+
+async def test_f18_a_call_that_its_deadline_ends_has_used_its_prompt_and_what_came() -> None:
+    async with ScriptedServer(Step(kind="drip", text=TEXT, pieces=100, interval_s=0.05)) as server:
+        result = await asked(server, Clock(), deadline_s=0.8)
+    assert isinstance(result, ProviderFault)
+    assert result.usage.input_tokens == PROMPT
+    assert 0 < (result.usage.output_tokens or 0) < most_tokens(TEXT)
+
+
+async def test_nothing_is_sent_where_no_connection_is_made_and_so_nothing_is_used() -> None:
+    made = generator("http://127.0.0.1:9/v1", Clock(), max_attempts=2)
+    with pytest.raises(ProviderFault) as caught:
+        await made.answer(ask())
+    await made.close()
+    assert (caught.value.usage.input_tokens, caught.value.usage.output_tokens) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("step", "most", "count"),
+    [
+        (Step(kind="reset_stream", text=TEXT, pieces=2), Bound(input_tokens=2 * PROMPT, output_tokens=1000), 1),
+        (Step(kind="reset_stream", text=TEXT, pieces=2), Bound(input_tokens=2 * PROMPT, output_tokens=1100), 2),
+        (Step(kind="reset", text=TEXT), Bound(input_tokens=2 * PROMPT - 1, output_tokens=1000), 1),
+        (status(500), Bound(input_tokens=PROMPT, output_tokens=1000), 2),  # it was refused: nothing was used
+    ],
+    ids=["output", "enough", "input", "refused"],
+)
+async def test_an_attempt_that_could_use_more_than_is_reserved_is_not_begun(
+    step: Step, most: Bound, count: int
+) -> None:
+    async with ScriptedServer([step, answer(TEXT)]) as server:
+        model = ModelConfig(name="m", base_url=server.url, max_tokens=1000)
+        made = generator(server.url, Clock(), models=[model])
+        question = replace(ask(), most_tokens=most)
+        if count == 2:
+            assert isinstance(await made.answer(question), Answer)
+        else:
+            with pytest.raises(ProviderFault, match="could use more tokens than are reserved") as caught:
+                await made.answer(question)
+            assert caught.value.retry_after_ns is not None
+            assert (caught.value.usage.input_tokens or 0) <= most.input_tokens
+        await made.close()
+        assert server.count == count
+
+
+async def test_a_conversation_is_sent_in_its_order_with_the_limit_that_was_asked_for() -> None:
+    async with ScriptedServer(answer(TEXT)) as server:
+        made = generator(server.url, Clock())
+        turns = (FollowUp(answer="a1", reply="r1"), FollowUp(answer="a2", reply="r2"))
+        await made.answer(replace(ask(), follow_up=turns, max_output_tokens=77))
+        await made.close()
+        body = server.requests[0].body
+    assert [(turn["role"], turn["content"]) for turn in body["messages"]] == [
+        ("system", "You are"),
+        ("user", "Make it fast"),
+        ("assistant", "a1"),
+        ("user", "r1"),
+        ("assistant", "a2"),
+        ("user", "r2"),
+    ]
+    assert body["max_tokens"] == 77
+
+
+@pytest.mark.parametrize(("effort", "output"), [(None, most_tokens(TEXT)), ("high", 32_768)])
+async def test_a_model_that_thinks_unseen_and_does_not_count_is_counted_as_its_limit(
+    effort: str | None, output: int
+) -> None:
+    async with ScriptedServer(answer(TEXT, usage=False)) as server:
+        made = generator(
+            server.url, Clock(), models=[ModelConfig(name="m", base_url=server.url, reasoning_effort=effort)]
+        )
+        result = await made.answer(ask())
+        await made.close()
+    assert isinstance(result, Answer)
+    assert (result.usage.input_tokens, result.usage.output_tokens) == (PROMPT, output)
 
 
 async def test_forty_calls_through_every_kind_of_trouble_all_end() -> None:

@@ -15,9 +15,10 @@ from kfd.base.failure import CallerError, NotFound
 from kfd.base.ids import CampaignId, CandidateId
 from kfd.core.campaign.machine import Campaign
 from kfd.core.campaign.ports import Loaded
-from kfd.core.campaign.state import DiscardReason
-from kfd.core.commands import Command, SaveText
+from kfd.core.campaign.state import CampaignRecord, CampaignState, DiscardReason
+from kfd.core.commands import Command, CreateCampaign, SaveSpending, SaveText
 from kfd.core.fleet.model import Fact, JobState
+from kfd.core.search.budgets import Amount
 from kfd.core.search.operators import Operator
 from kfd.store import rows
 from kfd.store.journal import Journal, StoreStalled
@@ -140,6 +141,7 @@ async def test_a_file_of_an_older_kfd_is_upgraded_and_its_campaign_goes_on(tmp_p
     old.close()
     journal, reader = await Journal.open(path), await Reader.open(path)
     (loaded,) = (await load(reader.connection)).campaigns
+    assert loaded.spent == Amount(tokens=4)  # those of its candidates; what they cost is not known
     policy = loaded.spec.search
     assert (policy.operators.rewrite, policy.operators.patch, policy.operators.repair_depth) == (0.7, 0.3, 3)
     assert (policy.operators.template_every, policy.parents.curiosity, policy.inspirations) == (0, 0.0, 1)
@@ -347,3 +349,17 @@ async def test_hot_queries_use_an_index(reader: Reader) -> None:
             plan = " ".join([str(row[3]) async for row in cursor])
         assert "SEARCH" in plan, plan
         assert "SCAN" not in plan, plan
+
+
+async def test_costs_add_up_in_the_store_whatever_key_they_have(journal: Journal, reader: Reader) -> None:
+    spec = sim_spec("costs")
+    create = CreateCampaign(spec=spec, record=CampaignRecord(id=spec.id, state=CampaignState.RUNNING))
+    costs: list[Command] = [
+        SaveSpending(campaign=spec.id, key="c-1", cost=Amount(micro_money=7, tokens=100)),
+        SaveSpending(campaign=spec.id, key="c-1", cost=Amount(micro_money=5, tokens=10)),
+        SaveSpending(campaign=spec.id, key="c-1.run", cost=Amount(device_ns=1 << 40)),
+    ]
+    await write(journal, [create, *costs])
+    await write(journal, costs[:1])
+    (loaded,) = (await load(reader.connection)).campaigns
+    assert loaded.spent == Amount(micro_money=19, tokens=210, device_ns=1 << 40)

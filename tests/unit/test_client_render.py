@@ -122,6 +122,23 @@ def test_the_screen_shows_how_the_search_stands() -> None:
     ]
 
 
+def test_the_screen_shows_what_is_spent_of_each_budget_and_what_is_in_hand() -> None:
+    budgets = [
+        control_pb2.BudgetView(
+            name="money", spent=1_250_000, reserved=980_000, limit=5_000_000, note="without x\x1b[2J"
+        ),
+        control_pb2.BudgetView(name="tokens", spent=4600, reserved=9),
+        control_pb2.BudgetView(name="device", limit=7200 * SECOND),
+    ]
+    screen = render.campaign_screen(campaign(budgets=budgets)).splitlines()
+    at = next(number for number, line in enumerate(screen) if line.startswith("spent"))
+    assert screen[at + 1 : at + 4] == [
+        "         money 1.25 of 5.00, up to 0.98 more in hand (without x)",
+        "         tokens 4600",
+        "         device time 0 ms of 2 h 00 m",
+    ]
+
+
 def test_the_ending_of_a_campaign_says_what_recordings_are() -> None:
     ended = campaign(state="finished", reason="budget spent", generator="recorded", final_speeds=[speed(value=1.79)])
     assert render.ending(ended) == (

@@ -15,6 +15,7 @@ from kfd.base.digest import Digest
 from kfd.base.failure import BadInput
 from kfd.tasks import load, pack, problems
 from kfd_client import render
+from kfd_client.amounts import money, span
 from kfd_client.cli import Context
 from kfd_client.exits import Exit, Failure
 from kfd_client.follow import Line, follow, outcome
@@ -30,6 +31,9 @@ _ATTEMPTS = 4
 @click.argument("task", type=click.Path())
 @click.option("--candidates", type=click.IntRange(1), help="Candidates to ask for [the task's budget].")
 @click.option("--hours", type=click.FloatRange(0.0001), help="Active hours [the task's budget].")
+@click.option("--budget-money", type=money, metavar="MONEY", help="Money for model calls, such as 5 [no limit].")
+@click.option("--budget-tokens", type=click.IntRange(1, 10**13), help="Tokens of prompts and answers [no limit].")
+@click.option("--budget-device", type=span, metavar="SPAN", help="Time on devices, such as 90m or 2h [no limit].")
 @click.option("--generator", type=click.Choice(["openai", "recorded", "manual"]), help="Where answers come from.")
 @click.option("--model", "models", multiple=True, help="Configured model to ask; may be repeated [all].")
 @click.option("--seed", type=click.IntRange(1, 2**63 - 1), help="Seed of the search [drawn].")
@@ -49,6 +53,9 @@ def submit_command(
     task: str,
     candidates: int | None,
     hours: float | None,
+    budget_money: int | None,
+    budget_tokens: int | None,
+    budget_device: int | None,
     generator: str | None,
     models: tuple[str, ...],
     seed: int | None,
@@ -69,6 +76,9 @@ def submit_command(
         generator=generator or "",
         candidates=candidates or 0,
         max_ns=round((hours or 0) * 3600e9),
+        budget_micro_money=budget_money,
+        budget_tokens=budget_tokens,
+        budget_device_ns=budget_device,
         seed=seed or 0,
         in_flight=in_flight or 0,
         models=models,

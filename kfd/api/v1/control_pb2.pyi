@@ -83,6 +83,9 @@ class CampaignOptions(_message.Message):
     IN_FLIGHT_FIELD_NUMBER: _builtins.int
     MODELS_FIELD_NUMBER: _builtins.int
     VALIDATE_ONLY_FIELD_NUMBER: _builtins.int
+    BUDGET_MICRO_MONEY_FIELD_NUMBER: _builtins.int
+    BUDGET_TOKENS_FIELD_NUMBER: _builtins.int
+    BUDGET_DEVICE_NS_FIELD_NUMBER: _builtins.int
     GROUP_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """empty: task name and a counter"""
@@ -100,6 +103,12 @@ class CampaignOptions(_message.Message):
     """0: the daemon's default"""
     validate_only: _builtins.bool
     """prove the task and its kernel on a worker, ask nothing"""
+    budget_micro_money: _builtins.int
+    """millionths of the currency of the configured prices; absent: no limit"""
+    budget_tokens: _builtins.int
+    """prompts and answers together; absent: no limit"""
+    budget_device_ns: _builtins.int
+    """time on run slots; absent: no limit"""
     group: _builtins.str
     """campaigns of one group, for several targets of one task, share their elites"""
     @_builtins.property
@@ -118,13 +127,27 @@ class CampaignOptions(_message.Message):
         in_flight: _builtins.int = ...,
         models: _abc.Iterable[_builtins.str] | None = ...,
         validate_only: _builtins.bool = ...,
+        budget_micro_money: _builtins.int | None = ...,
+        budget_tokens: _builtins.int | None = ...,
+        budget_device_ns: _builtins.int | None = ...,
         group: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_budget_device_ns", b"_budget_device_ns", "_budget_micro_money", b"_budget_micro_money", "_budget_tokens", b"_budget_tokens", "budget_device_ns", b"budget_device_ns", "budget_micro_money", b"budget_micro_money", "budget_tokens", b"budget_tokens"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["candidates", b"candidates", "generator", b"generator", "group", b"group", "in_flight", b"in_flight", "max_ns", b"max_ns", "models", b"models", "name", b"name", "seed", b"seed", "target", b"target", "validate_only", b"validate_only"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_budget_device_ns", b"_budget_device_ns", "_budget_micro_money", b"_budget_micro_money", "_budget_tokens", b"_budget_tokens", "budget_device_ns", b"budget_device_ns", "budget_micro_money", b"budget_micro_money", "budget_tokens", b"budget_tokens", "candidates", b"candidates", "generator", b"generator", "group", b"group", "in_flight", b"in_flight", "max_ns", b"max_ns", "models", b"models", "name", b"name", "seed", b"seed", "target", b"target", "validate_only", b"validate_only"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__budget_device_ns: _TypeAlias = _typing.Literal["budget_device_ns"]  # noqa: Y015
+    _WhichOneofArgType__budget_device_ns: _TypeAlias = _typing.Literal["_budget_device_ns", b"_budget_device_ns"]  # noqa: Y015
+    _WhichOneofReturnType__budget_micro_money: _TypeAlias = _typing.Literal["budget_micro_money"]  # noqa: Y015
+    _WhichOneofArgType__budget_micro_money: _TypeAlias = _typing.Literal["_budget_micro_money", b"_budget_micro_money"]  # noqa: Y015
+    _WhichOneofReturnType__budget_tokens: _TypeAlias = _typing.Literal["budget_tokens"]  # noqa: Y015
+    _WhichOneofArgType__budget_tokens: _TypeAlias = _typing.Literal["_budget_tokens", b"_budget_tokens"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__budget_device_ns) -> _WhichOneofReturnType__budget_device_ns | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__budget_micro_money) -> _WhichOneofReturnType__budget_micro_money | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__budget_tokens) -> _WhichOneofReturnType__budget_tokens | None: ...
 
 Global___CampaignOptions: _TypeAlias = CampaignOptions  # noqa: Y015
 
@@ -265,6 +288,44 @@ class ProbeView(_message.Message):
 Global___ProbeView: _TypeAlias = ProbeView  # noqa: Y015
 
 @_typing.final
+class BudgetView(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    SPENT_FIELD_NUMBER: _builtins.int
+    RESERVED_FIELD_NUMBER: _builtins.int
+    LIMIT_FIELD_NUMBER: _builtins.int
+    NOTE_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """money, tokens, device"""
+    spent: _builtins.int
+    """millionths of the currency, tokens, nanoseconds"""
+    reserved: _builtins.int
+    """what is in flight, and the end of the campaign, may cost at most"""
+    limit: _builtins.int
+    """absent: none"""
+    note: _builtins.str
+    """what is not counted, in words"""
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        spent: _builtins.int = ...,
+        reserved: _builtins.int = ...,
+        limit: _builtins.int | None = ...,
+        note: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_limit", b"_limit", "limit", b"limit"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_limit", b"_limit", "limit", b"limit", "name", b"name", "note", b"note", "reserved", b"reserved", "spent", b"spent"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__limit: _TypeAlias = _typing.Literal["limit"]  # noqa: Y015
+    _WhichOneofArgType__limit: _TypeAlias = _typing.Literal["_limit", b"_limit"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__limit) -> _WhichOneofReturnType__limit | None: ...
+
+Global___BudgetView: _TypeAlias = BudgetView  # noqa: Y015
+
+@_typing.final
 class Campaign(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -296,6 +357,7 @@ class Campaign(_message.Message):
     SIMULATED_FIELD_NUMBER: _builtins.int
     PROBES_FIELD_NUMBER: _builtins.int
     NOISE_FLOOR_FIELD_NUMBER: _builtins.int
+    BUDGETS_FIELD_NUMBER: _builtins.int
     SEARCH_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     name: _builtins.str
@@ -347,6 +409,8 @@ class Campaign(_message.Message):
         """what was tried on the task before the campaign began"""
 
     @_builtins.property
+    def budgets(self) -> _containers.RepeatedCompositeFieldContainer[Global___BudgetView]: ...
+    @_builtins.property
     def search(self) -> Global___Search:
         """how the search stands; not in lists"""
 
@@ -381,11 +445,12 @@ class Campaign(_message.Message):
         simulated: _builtins.bool = ...,
         probes: _abc.Iterable[Global___ProbeView] | None = ...,
         noise_floor: _builtins.float = ...,
+        budgets: _abc.Iterable[Global___BudgetView] | None = ...,
         search: Global___Search | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["search", b"search", "task", b"task"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["active_ns", b"active_ns", "baseline", b"baseline", "best", b"best", "best_speeds", b"best_speeds", "budget_candidates", b"budget_candidates", "budget_ns", b"budget_ns", "candidates_by_outcome", b"candidates_by_outcome", "cells", b"cells", "final_speeds", b"final_speeds", "generator", b"generator", "id", b"id", "incidents", b"incidents", "incidents_unresolved", b"incidents_unresolved", "initial", b"initial", "input_tokens", b"input_tokens", "last_seq", b"last_seq", "name", b"name", "noise_floor", b"noise_floor", "output_tokens", b"output_tokens", "probes", b"probes", "reason", b"reason", "search", b"search", "simulated", b"simulated", "state", b"state", "submitted_at", b"submitted_at", "target", b"target", "task", b"task", "verify_note", b"verify_note", "waiting_for", b"waiting_for"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["active_ns", b"active_ns", "baseline", b"baseline", "best", b"best", "best_speeds", b"best_speeds", "budget_candidates", b"budget_candidates", "budget_ns", b"budget_ns", "budgets", b"budgets", "candidates_by_outcome", b"candidates_by_outcome", "cells", b"cells", "final_speeds", b"final_speeds", "generator", b"generator", "id", b"id", "incidents", b"incidents", "incidents_unresolved", b"incidents_unresolved", "initial", b"initial", "input_tokens", b"input_tokens", "last_seq", b"last_seq", "name", b"name", "noise_floor", b"noise_floor", "output_tokens", b"output_tokens", "probes", b"probes", "reason", b"reason", "search", b"search", "simulated", b"simulated", "state", b"state", "submitted_at", b"submitted_at", "target", b"target", "task", b"task", "verify_note", b"verify_note", "waiting_for", b"waiting_for"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -27,6 +27,7 @@ from kfd.core.campaign.tuning import point_of
 from kfd.core.commands import DraftRequest, StartDraft
 from kfd.core.fleet.model import NEVER, Job
 from kfd.core.search.archive import Elite
+from kfd.core.search.budgets import Amount
 from kfd.core.search.operators import Operator
 from kfd.core.search.proposals import Proposal
 from kfd.core.search.tuning import Values
@@ -49,11 +50,10 @@ class Deciding(Steps):
         if self.record.state is not CampaignState.RUNNING or self._held:
             return out
         stop = self._search.stop_reason(self.record.roofline)
-        while stop is None and len(self._open) < self.spec.in_flight and not self._is_spent(now):
-            another = self._another()
-            if another is None:
-                break
-            out += another
+        refused: str | None = None
+        if stop is None:
+            asked, refused = self._ask_all(now)
+            out += asked
         if self._watch.left(now) <= 0:
             out += self._give_up_drafts()
         if not self._open:
@@ -61,19 +61,41 @@ class Deciding(Steps):
                 out += self._finish(self._spent_reason(), now)
             elif stop is not None:
                 out += self._finish(stop, now)
+            elif refused is not None:
+                proposal = self.proposal() if self.point() is None else None
+                out.append(self._spending.reached(refused, self._cost_of(proposal)))
+                out += self._finish(f"budget: {refused}", now)
             elif self.proposal() is None:
                 out += self._finish("nothing left to ask", now)
         return out
 
-    def _another(self) -> list[Output] | None:
-        """The next candidate: another target's elite, a sweep's point, else what the search proposes."""
+    def _ask_all(self, now: Instant) -> tuple[list[Output], str | None]:
+        """Ask until enough is in flight, nothing is left to ask, or a budget (in words) is in the way of the next."""
+        out: list[Output] = []
+        while len(self._open) < self.spec.in_flight and not self._is_spent(now):
+            another = self._another()
+            if another is None:
+                break
+            if isinstance(another, str):
+                return out, another
+            out += another
+        return out, None
+
+    def _another(self) -> list[Output] | str | None:
+        """The next candidate: another target's elite, a sweep's point, else what the search proposes; the budget in its
+        way, in words."""
         migrant = self._lineage.next(self.offered(), self._questions.used)
+        point = self.point() if migrant is None else None
+        proposal = self.proposal() if migrant is None and point is None else None
+        if migrant is None and point is None and proposal is None:
+            return None
+        refused = self._spending.refusal(candidate_id(self.spec.id, self._next_ordinal), self._cost_of(proposal))
+        if refused is not None:
+            return refused
         if migrant is not None:
             return self._take(migrant)
-        point = self.point()
         if point is not None:
             return self._tune(*point)
-        proposal = self.proposal()
         return None if proposal is None else self._ask(proposal)
 
     def owed(self, now: Instant) -> list[Output]:
@@ -188,6 +210,15 @@ class Deciding(Steps):
                 model_choice=self._dice.roll("model", candidate.ordinal),
             )
         )
+
+    def _cost_of(self, proposal: Proposal | None) -> Amount:
+        """What a proposal, or a sweep's point where there is none, may cost.
+
+        The search says whom to ask, budgets only whether: they never change a decision, so that a replay needs no
+        account. What does not fit beside what is in flight may fit when that has ended.
+        """
+        operator = Operator.TUNE if proposal is None else proposal.operator
+        return self._spending.draft(operator, "" if proposal is None else learning.model_name(proposal.model))
 
     def _is_spent(self, now: Instant) -> bool:
         return self._questions.is_spent or self._watch.left(now) <= 0

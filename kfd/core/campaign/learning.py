@@ -19,6 +19,7 @@ from kfd.core.search.operators import Operator
 from kfd.core.search.prompt_archive import Variant, variant_id
 from kfd.core.search.proposals import ANY_MODEL, Broken, Outcome, Proposal, View
 from kfd.core.search.search import Search
+from kfd.core.search.terms import priced, terms_of
 
 __all__ = [
     "FIRST_PROMPT",
@@ -26,6 +27,7 @@ __all__ = [
     "UNASKED",
     "asked",
     "is_repairable",
+    "model_name",
     "model_of",
     "outcome_of",
     "price_of",
@@ -43,7 +45,7 @@ PERIODIC = (Operator.TEMPLATE, Operator.SIMPLIFY)
 """Asked for once in a period."""
 
 _INPUT_PRICE, _OUTPUT_PRICE = 1e-6, 4e-6
-"""Money for one token where nothing better is known: the usual proportion of the two, in the unit of
+"""Money for one token where the model's price is unknown: the usual proportion of the two, in the unit of
 ``bandit.evaluation_cost``."""
 
 
@@ -87,9 +89,14 @@ def asked(proposal: Proposal, told: int) -> Asked:
     )
 
 
+def model_name(model: str) -> str:
+    """A model of the search by its configured name; empty lets the generator choose."""
+    return "" if model == ANY_MODEL else model
+
+
 def model_of(candidate: Candidate) -> str:
     """The model to ask by its configured name; empty lets the generator choose."""
-    return "" if candidate.asked.model == ANY_MODEL else candidate.asked.model
+    return model_name(candidate.asked.model)
 
 
 def is_repairable(spec: CampaignSpec, candidate: Candidate) -> bool:
@@ -101,12 +108,13 @@ def is_repairable(spec: CampaignSpec, candidate: Candidate) -> bool:
     )
 
 
-def price_of(input_tokens: int, output_tokens: int) -> float:
-    """What one call cost, in money."""
-    return input_tokens * _INPUT_PRICE + output_tokens * _OUTPUT_PRICE
+def price_of(spec: CampaignSpec, model: str, input_tokens: int, output_tokens: int) -> float:
+    """What a candidate's calls cost, in money: at its model's price where that is known."""
+    known = priced(terms_of(spec.terms, model), input_tokens, output_tokens)
+    return input_tokens * _INPUT_PRICE + output_tokens * _OUTPUT_PRICE if known is None else known
 
 
-def outcome_of(candidate: Candidate, baseline: str) -> Outcome:
+def outcome_of(candidate: Candidate, spec: CampaignSpec) -> Outcome:
     """What the search is told of a candidate, from its row. Raises ValueError for one that it is not told of."""
     told, ask = candidate.told, candidate.asked
     if told is None:
@@ -114,7 +122,7 @@ def outcome_of(candidate: Candidate, baseline: str) -> Outcome:
     elite = None
     if told.fitness >= LEAST_CORRECT:
         # The fitness as it was told: that of a winner that was demoted since is gone from its row.
-        speed = judging.baseline_speedup(candidate, baseline)
+        speed = judging.baseline_speedup(candidate, spec.baseline)
         elite = judging.as_elite(candidate, speed, fitness=told.fitness)
     return Outcome(
         ordinal=candidate.ordinal,
@@ -131,5 +139,5 @@ def outcome_of(candidate: Candidate, baseline: str) -> Outcome:
         elite=elite,
         kept=told.kept,
         best=told.best,
-        price=price_of(candidate.input_tokens, candidate.output_tokens),
+        price=price_of(spec, candidate.model, candidate.input_tokens, candidate.output_tokens),
     )

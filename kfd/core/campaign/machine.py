@@ -32,10 +32,12 @@ from kfd.core.commands import (
     Packed,
     SaveCampaign,
     SaveReport,
+    SaveSpending,
     SaveText,
 )
 from kfd.core.events import DraftArrived, Drafted, DraftEvent, DraftFaulted, DraftMissed, DraftRejected
 from kfd.core.fleet.model import Fact, Job
+from kfd.core.search.budgets import Account
 from kfd.core.search.operators import Operator
 
 __all__ = ["Campaign"]
@@ -111,18 +113,16 @@ class Campaign(Deciding):
     def _arrived(self, candidate: Candidate, event: DraftArrived, now: Instant) -> list[Output]:
         """An answer holds a kernel: screen it, then have it built."""
         drafted = event.drafted
+        candidate, spent = self._used(candidate, event)
         candidate = replace(
             candidate,
-            model=event.model,
-            input_tokens=event.input_tokens,
-            output_tokens=event.output_tokens,
             source=drafted.source,
             normal=drafted.normal,
             length=len(drafted.kernel_text),
             cell=drafted.cell,
             space=drafted.space,
         )
-        out: list[Output] = [SaveText(candidate=candidate.id, text=text) for text in event.texts]
+        out: list[Output] = [*spent, *(SaveText(candidate=candidate.id, text=text) for text in event.texts)]
         if drafted.normal in self._normals:
             reason = "the same code, comments and spacing aside, was judged before"
             out += self._discard(candidate, DiscardReason.DUPLICATE, reason)
@@ -135,13 +135,8 @@ class Campaign(Deciding):
 
     def _rejected(self, candidate: Candidate, event: DraftRejected, now: Instant) -> list[Output]:
         """An answer holds nothing usable: it costs its place in the budget, nothing is compiled."""
-        candidate = replace(
-            candidate,
-            model=event.model,
-            input_tokens=event.input_tokens,
-            output_tokens=event.output_tokens,
-        )
-        out: list[Output] = [SaveText(candidate=candidate.id, text=text) for text in event.texts]
+        candidate, spent = self._used(candidate, event)
+        out: list[Output] = [*spent, *(SaveText(candidate=candidate.id, text=text) for text in event.texts)]
         return [*out, *self._discard(candidate, event.reason, event.detail), *self.advance(now)]
 
     def _missed(self, candidate: Candidate, event: DraftMissed, now: Instant) -> list[Output]:
@@ -155,31 +150,58 @@ class Campaign(Deciding):
         return [*self._discard(candidate, DiscardReason.NO_RECORDING, event.text), fact, *self.advance(now)]
 
     def _faulted(self, candidate: Candidate, event: DraftFaulted, now: Instant) -> list[Output]:
-        """The provider failed: ask again later, or pause when only a person can mend it."""
+        """The provider failed: ask again later, or pause when only a person can mend it.
+
+        What the failed calls used is spent. Asking again takes a reservation as large as the first one; where that does
+        not fit any more, the candidate is given up.
+        """
         fact = Fact(
             kind="draft.failed",
             campaign=self.spec.id,
             body=(("candidate", candidate.id), ("fault", event.kind), ("text", event.text)),
         )
+        out: list[Output] = [fact]
+        if event.input_tokens or event.output_tokens:
+            candidate, spent = self._used(candidate, event)
+            out += spent
+            if not self._spending.can_be(candidate):
+                text = f"{event.kind}: {event.text}; the budget does not allow to ask again"
+                return [*out, *self._discard(candidate, DiscardReason.BUDGET, text), *self.advance(now)]
+            out += self._put(candidate)
         if event.retry_after is not None:
             self._questions.later(candidate.id, now + event.retry_after)
-            return [fact]
+            return out
         self._questions.later(candidate.id, now)
         if self.record.state is not CampaignState.RUNNING:
-            return [fact]
-        return [fact, *self._move(CampaignState.PAUSED, f"{event.kind}: {event.text}", now)]
+            return out
+        return [*out, *self._move(CampaignState.PAUSED, f"{event.kind}: {event.text}", now)]
+
+    def _used(
+        self, candidate: Candidate, event: DraftArrived | DraftRejected | DraftFaulted
+    ) -> tuple[Candidate, list[SaveSpending]]:
+        """The candidate with the tokens that an event tells of added to those of calls that failed; their cost."""
+        spent = self._spending.book_tokens(candidate.id, event.model, event.input_tokens, event.output_tokens)
+        candidate = replace(
+            candidate,
+            model=event.model or candidate.model,
+            input_tokens=candidate.input_tokens + event.input_tokens,
+            output_tokens=candidate.output_tokens + event.output_tokens,
+        )
+        return candidate, spent
 
     def job_settled(self, job: Job, report: Report, now: Instant) -> list[Output]:
         """A job of ours has ended."""
         purpose = job.id.rpartition(".")[2]
         if purpose == ADMIT:
-            return [*self._admitted(report, now), *self.advance(now)]
+            return [*self._admitted(job, report, now), *self.advance(now)]
         if purpose.startswith(VERIFY):
             return self._verified(job, report, now)
         candidate = self._open.get(candidate_of(job.id))
         if candidate is None:
             return []
         out: list[Output] = [SaveReport(job=job.id, candidate=candidate.id, report=report)]
+        if purpose != BUILD:
+            out += self._spending.book_job(job, report)
         candidate = replace(candidate, worker=job.worker or "")
         match report.outcome:
             case Verdict() as verdict:
@@ -232,6 +254,11 @@ class Campaign(Deciding):
         return tuple(self._open.values())
 
     @property
+    def account(self) -> Account:
+        """What is spent and reserved; to be read and never changed."""
+        return self._spending.account
+
+    @property
     def drafting(self) -> tuple[CandidateId, ...]:
         """Candidates that wait for an answer."""
         return tuple(c.id for c in self._open.values() if c.state is CandidateState.DRAFTING)
@@ -243,3 +270,4 @@ class Campaign(Deciding):
         if any(not candidate.is_open for candidate in self._open.values()):
             raise Bug(f"{self.spec.id} keeps a judged candidate open")
         self._questions.check(self._open)
+        self._spending.check(self._open.values())

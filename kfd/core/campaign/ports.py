@@ -10,6 +10,7 @@ from kfd.core.campaign.state import CampaignRecord, CampaignSpec, Candidate
 from kfd.core.commands import Command
 from kfd.core.fleet.model import Job
 from kfd.core.search.archive import Elite
+from kfd.core.search.budgets import ZERO, Amount
 from kfd.core.search.operators import Operator
 from kfd.core.search.proposals import Broken, Outcome
 
@@ -59,3 +60,5 @@ class Loaded:
     told: int = 0
     """Place of the last candidate that the search was told of; questions without an answer count too."""
     next_ordinal: int = 0
+    spent: Amount = ZERO
+    """Sum of all costs that were saved."""

@@ -74,7 +74,7 @@ class _Stage:
         if candidate.outcome == DiscardReason.NO_RECORDING:
             self._closed.add((candidate.parent_source, candidate.operator.value))
             return
-        outcome = learning.outcome_of(candidate, self._spec.baseline)
+        outcome = learning.outcome_of(candidate, self._spec)
         if outcome.elite is not None and outcome.kept:
             self._elites[outcome.elite.cell] = outcome.elite
         elif outcome.elite is None and learning.is_repairable(self._spec, candidate):

@@ -28,6 +28,7 @@ from kfd.core.search.archive import Cell
 from kfd.core.search.hints import hint_text
 from kfd.core.search.operators import Operator
 from kfd.core.search.proposals import ANY_MODEL, SearchPolicy
+from kfd.core.search.terms import ModelTerms
 from kfd.core.search.transitions import Direction
 from kfd.core.search.tuning import Declared, Values
 
@@ -91,6 +92,8 @@ class DiscardReason(StrEnum):
     DUPLICATE = "duplicate"
     INCIDENT = "incident"
     CANCELLED = "cancelled"
+    BUDGET = "budget"
+    """Its call failed after it had used tokens, and asking again cannot be paid."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,6 +130,16 @@ class CampaignSpec:
     """Prove the task and its kernel, ask nothing."""
     group: str = ""
     """Campaigns of one group search for several targets of one task and share their elites; empty for one alone."""
+    budget_micro_money: int | None = None
+    """Millionths of the currency that model calls may cost; None is no limit, as for the two below."""
+    budget_tokens: int | None = None
+    """Tokens of prompts and answers together."""
+    budget_device_ns: Span | None = None
+    """Time on run slots (``spending.device_cost``)."""
+    terms: tuple[ModelTerms, ...] = ()
+    """Of all models that may be asked, as they were at submission; empty for recordings and people."""
+    asks_again: int = 0
+    """How often a draft may ask again, with the reason, when an answer holds no usable kernel."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

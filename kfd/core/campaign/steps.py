@@ -19,6 +19,7 @@ from kfd.core.campaign import judging, learning
 from kfd.core.campaign.lineage import Lineage
 from kfd.core.campaign.ports import CancelJob, Enqueue, Loaded, Output
 from kfd.core.campaign.questions import Questions
+from kfd.core.campaign.spending import MAX_VERIFICATIONS, Spending
 from kfd.core.campaign.state import (
     ADMIT,
     BUILD,
@@ -57,9 +58,6 @@ WORKING = frozenset({CampaignState.BASELINING, CampaignState.RUNNING})
 MAX_CONFIRMATIONS = 3
 """Side by side measurements of one candidate: the champion may change meanwhile."""
 
-MAX_VERIFICATIONS = 4
-"""Winners that may fail their fresh measurement before the campaign ends without one."""
-
 
 def purpose_of(candidate: Candidate) -> str:
     """What the job of an open candidate that has an answer is for."""
@@ -81,6 +79,7 @@ class Steps:
         self._broken = list(loaded.broken)
         self._normals = set(loaded.normals)
         self._questions = Questions(loaded.spec.budget_candidates, loaded.answered, loaded.closed)
+        self._spending = Spending(loaded.spec, loaded.record, loaded.open_candidates, loaded.spent)
         self._search = learning.restored(loaded)
         self._told = loaded.told
         self._last_asked = dict(loaded.last_asked)
@@ -117,6 +116,7 @@ class Steps:
             self._initial = candidate
         self._tuning.note(candidate)
         self._lineage.note(candidate)
+        self._spending.note(candidate)
         return [SaveCandidate(campaign=self.spec.id, candidate=candidate)]
 
     def _built(self, candidate: Candidate, report: Report) -> list[Output]:
@@ -153,20 +153,24 @@ class Steps:
                 beaten, lost_to = (candidate.rival, None) if won else (None, candidate.rival)
             rival = None if speed is None else self.archive.rival(judging.as_elite(tried, speed), lost_to)
             if rival is not None and rival.candidate != beaten and candidate.confirmations < MAX_CONFIRMATIONS:
-                return self._confirm(replace(candidate, speedups=tried.speedups), rival)
+                confirming = self._confirming(replace(candidate, speedups=tried.speedups), rival)
+                if self._spending.can_be(confirming):
+                    return self._confirm(confirming)
         return self._judge(candidate, verdict, result, now, beaten)
 
-    def _confirm(self, candidate: Candidate, rival: Elite) -> list[Output]:
-        artifact = candidate.artifact
-        if artifact is None:
-            raise Bug(f"{candidate.id} ran without an artifact")
-        candidate = replace(
+    def _confirming(self, candidate: Candidate, rival: Elite) -> Candidate:
+        return replace(
             candidate,
             state=CandidateState.CONFIRMING,
             rival=rival.candidate,
             rival_artifact=rival.artifact,
             confirmations=candidate.confirmations + 1,
         )
+
+    def _confirm(self, candidate: Candidate) -> list[Output]:
+        artifact = candidate.artifact
+        if artifact is None:
+            raise Bug(f"{candidate.id} ran without an artifact")
         return [*self._put(candidate), Enqueue(job=self._run_job(candidate, artifact, purpose_of(candidate)))]
 
     def _judge(
@@ -224,12 +228,12 @@ class Steps:
         told = Told(nth=self._told, fitness=candidate.fitness or 0.0, kept=kept, best=best)
         candidate = replace(candidate, told=told)
         if candidate.outcome != DiscardReason.NO_RECORDING:
-            self._search.tell(learning.outcome_of(candidate, self.spec.baseline))
+            self._search.tell(learning.outcome_of(candidate, self.spec))
         return candidate
 
     def _discard(self, candidate: Candidate, reason: str, text: str) -> list[Output]:
         candidate = replace(candidate, state=CandidateState.DISCARDED, outcome=str(reason), text=text)
-        if reason not in (DiscardReason.INCIDENT, DiscardReason.CANCELLED):
+        if reason not in (DiscardReason.INCIDENT, DiscardReason.CANCELLED, DiscardReason.BUDGET):
             candidate = self._tell(candidate)
         out: list[Output] = [*self._put(candidate)]
         if reason not in (DiscardReason.NO_RECORDING, DiscardReason.CANCELLED):
@@ -255,6 +259,7 @@ class Steps:
     def _move(self, state: CampaignState, reason: str, now: Instant) -> list[Output]:
         worked = self._watch.set(now, running=state in WORKING)
         self.record = replace(self.record, state=state, reason=reason, active_ns=worked)
+        self._spending.watch(self.record)
         fact = Fact(
             kind=f"campaign.{state.value}",
             campaign=self.spec.id,
@@ -262,13 +267,15 @@ class Steps:
         )
         return [SaveCampaign(record=self.record), fact]
 
-    def _admitted(self, report: Report, now: Instant) -> list[Output]:
+    def _admitted(self, job: Job, report: Report, now: Instant) -> list[Output]:
         """A worker has tried wrong answers on the task. One that accepts any, or cannot be proved, ends here."""
         first = candidate_id(self.spec.id, 0)
-        out: list[Output] = [SaveReport(job=job_id(first, ADMIT), candidate=first, report=report)]
+        out: list[Output] = [SaveReport(job=job.id, candidate=first, report=report)]
+        out += self._spending.book_job(job, report)
         match report.outcome:
             case Verdict(code=VerdictCode.OK):
                 self.record = replace(self.record, admitted=True)
+                self._spending.watch(self.record)
                 noise = report.detail.noise_floor if isinstance(report.detail, AdmitResult) else None
                 fact = Fact(kind="task.admitted", campaign=self.spec.id, body=(("noise_floor", noise),))
                 return [*out, SaveCampaign(record=self.record), fact]
@@ -308,6 +315,7 @@ class Steps:
         if self.record.state is not CampaignState.VERIFYING or best is None or candidate_of(job.id) != best:
             return []
         out: list[Output] = [SaveReport(job=job.id, candidate=best, report=report)]
+        out += self._spending.book_job(job, report)
         result = run_result_of(report)
         match report.outcome:
             case Verdict(code=VerdictCode.OK) if result is not None and result.speedups:

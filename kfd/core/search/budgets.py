@@ -24,7 +24,7 @@ class Amount:
     device_ns: int = 0
 
     def __post_init__(self) -> None:
-        if any(value < 0 for value in self.values.values()):
+        if min(self.micro_money, self.tokens, self.evaluations, self.device_ns) < 0:
             raise ValueError("amounts are not negative")
 
     @property
@@ -34,8 +34,21 @@ class Amount:
 
     def plus(self, other: Amount) -> Amount:
         """Both together."""
-        mine, theirs = self.values, other.values
-        return Amount(**{name: mine[name] + theirs[name] for name in mine})
+        return Amount(
+            micro_money=self.micro_money + other.micro_money,
+            tokens=self.tokens + other.tokens,
+            evaluations=self.evaluations + other.evaluations,
+            device_ns=self.device_ns + other.device_ns,
+        )
+
+    def less(self, other: Amount) -> Amount:
+        """What is left when a part of it is gone. Raises ValueError when it was not a part."""
+        return Amount(
+            micro_money=self.micro_money - other.micro_money,
+            tokens=self.tokens - other.tokens,
+            evaluations=self.evaluations - other.evaluations,
+            device_ns=self.device_ns - other.device_ns,
+        )
 
 
 ZERO = Amount()
@@ -74,10 +87,16 @@ class Account:
         self._limits = limits
         self._spent = spent
         self._open: dict[str, Amount] = {}
+        self._reserved = ZERO
         for key, amount in reserved:
             if key in self._open:
                 raise ValueError(f"two reservations for {key}")
-            self._open[key] = amount
+            self.hold(key, amount)
+
+    @property
+    def limits(self) -> Limits:
+        """What may be spent."""
+        return self._limits
 
     @property
     def spent(self) -> Amount:
@@ -85,17 +104,24 @@ class Account:
         return self._spent
 
     @property
+    def reserved(self) -> Amount:
+        """What is reserved."""
+        return self._reserved
+
+    @property
     def committed(self) -> Amount:
         """Spent and reserved together: what the limits are held against."""
-        total = self._spent
-        for amount in self._open.values():
-            total = total.plus(amount)
-        return total
+        return self._spent.plus(self._reserved)
 
     @property
     def reservations(self) -> tuple[tuple[str, Amount], ...]:
         """Open reservations in the order of their keys."""
         return tuple(sorted(self._open.items()))
+
+    def refusal(self, key: str, most: Amount) -> str | None:
+        """Name of the limit that would be in the way if the key's reservation were ``most``; None when none is."""
+        others = self.committed.less(self._open.get(key, ZERO))
+        return self._limits.first_exceeded(others.plus(most))
 
     def reserve(self, key: str, most: Amount) -> str | None:
         """Reserve under a key. None when granted, else the name of the limit in the way (nothing is reserved then).
@@ -104,10 +130,15 @@ class Account:
         """
         if key in self._open:
             raise ValueError(f"{key} is reserved already")
-        refused = self._limits.first_exceeded(self.committed.plus(most))
+        refused = self.refusal(key, most)
         if refused is None:
-            self._open[key] = most
+            self.hold(key, most)
         return refused
+
+    def hold(self, key: str, most: Amount) -> None:
+        """Make the key's reservation ``most``, unasked: what rows say is reserved was granted once, or has shrunk."""
+        self._reserved = self._reserved.less(self._open.get(key, ZERO)).plus(most)
+        self._open[key] = most
 
     def settle(self, key: str, cost: Amount) -> Amount:
         """Replace a reservation by its cost; what is booked. Settling again books nothing.
@@ -115,14 +146,19 @@ class Account:
         A cost above its reservation is booked in full: money that is gone is gone, and the limit then refuses the
         next reservation.
         """
-        if self._open.pop(key, None) is None:
+        if key not in self._open:
             return ZERO
+        self.release(key)
+        return self.book(cost)
+
+    def book(self, cost: Amount) -> Amount:
+        """Add what was really spent, in full even where more was spent than was reserved; what is booked."""
         self._spent = self._spent.plus(cost)
         return cost
 
     def release(self, key: str) -> None:
         """Give a reservation back unspent (the call never left)."""
-        self._open.pop(key, None)
+        self._reserved = self._reserved.less(self._open.pop(key, ZERO))
 
     def spent_limit(self, active_ns: int) -> str | None:
         """The limit that is used up with nothing left to reserve, or None. ``active_ns``: time at work so far."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from kfd.base.digest import Digest, digest_of
@@ -146,9 +146,13 @@ class SimulatedExecutor:
             if isinstance(spec.work, AdmitSpec):
                 probe = Probe(name="simulated", passed=True, detail="nothing is run, so nothing is proved")
                 verdict = Verdict(code=VerdictCode.OK)
-                return JobDone(
-                    report=Report(outcome=verdict, detail=AdmitResult(probes=(probe,)), environment=_ENVIRONMENT)
+                report = Report(
+                    outcome=verdict,
+                    detail=AdmitResult(probes=(probe,)),
+                    stages_ns=((Stage.CHECK.value, 0),),
+                    environment=_ENVIRONMENT,
                 )
+                return JobDone(report=report)
             return await self._run(ref, going, spec, spec.work, inputs, on_stage)
         finally:
             del self._going[ref]
@@ -186,7 +190,8 @@ class SimulatedExecutor:
         early = await self._pass(ref, going, spec, script, "run", script.run_ms)
         if early is not None:
             return JobDone(report=early)
-        return JobDone(report=simulate_run(digest_of(source), script, beside))
+        report = simulate_run(digest_of(source), script, beside)
+        return JobDone(report=replace(report, stages_ns=((Stage.BENCHMARK.value, round(script.run_ms * 1e6)),)))
 
     async def _pass(
         self, ref: str, going: _Going, spec: JobSpec, script: Script, stage: str, millis: float
