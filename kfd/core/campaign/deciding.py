@@ -47,6 +47,7 @@ class Deciding(Steps):
         if self.record.state is not CampaignState.RUNNING or self._held:
             return out
         stop = self._search.stop_reason()
+        out += self._mutate(now) if stop is None else []
         while stop is None and len(self._open) < self.spec.in_flight and not self._is_spent(now):
             point = self.point()
             proposal = self.proposal() if point is None else None
@@ -98,7 +99,8 @@ class Deciding(Steps):
             return NEVER
         left = self._watch.left(now)
         is_timed = self.record.state is CampaignState.RUNNING and left > 0
-        return min(self._questions.next_due(), now + left if is_timed else NEVER)
+        due = min(self._questions.next_due(), self._evolution.next_due(now))
+        return min(due, now + left if is_timed else NEVER)
 
     @property
     def _is_baselined(self) -> bool:
@@ -146,6 +148,10 @@ class Deciding(Steps):
         self._next_ordinal += 1
         return [*self._put(candidate), self._start(candidate)]
 
+    def _mutate(self, now: Instant) -> list[Output]:
+        """Have prompts changed, for candidates that are still to be asked for. Nothing waits for it."""
+        return [] if self._is_spent(now) else [*self._evolution.start(self._search, now)]
+
     def _start(self, candidate: Candidate) -> StartDraft:
         self._questions.begin(candidate.id)
         best = self.archive.best()
@@ -164,6 +170,7 @@ class Deciding(Steps):
                 values=candidate.values,
                 model=learning.model_of(candidate),
                 model_choice=self._dice.roll("model", candidate.ordinal),
+                regions=self._evolution.regions(candidate.asked.variant),
             )
         )
 

@@ -34,7 +34,7 @@ from kfd.core.commands import (
     SaveReport,
     SaveText,
 )
-from kfd.core.events import DraftArrived, Drafted, DraftEvent, DraftFaulted, DraftMissed, DraftRejected
+from kfd.core.events import DraftArrived, Drafted, DraftEvent, DraftFaulted, DraftMissed, DraftRejected, MutationEvent
 from kfd.core.fleet.model import Fact, Job
 from kfd.core.search.operators import Operator
 
@@ -169,6 +169,10 @@ class Campaign(Deciding):
             return [fact]
         return [fact, *self._move(CampaignState.PAUSED, f"{event.kind}: {event.text}", now)]
 
+    def mutation_ended(self, event: MutationEvent, now: Instant) -> list[Output]:
+        """A mutation of a prompt that was started has ended, one way or another."""
+        return [*self._evolution.answered(event, self._search, self._next_ordinal, now), *self.advance(now)]
+
     def job_settled(self, job: Job, report: Report, now: Instant) -> list[Output]:
         """A job of ours has ended."""
         purpose = job.id.rpartition(".")[2]
@@ -214,6 +218,7 @@ class Campaign(Deciding):
             )
         state = CampaignState.RUNNING if self._is_baselined else CampaignState.BASELINING
         self._questions.hurry(now)
+        self._evolution.hurry(now)
         return [*self._move(state, "", now), *self.advance(now)]
 
     def cancel(self, reason: str, now: Instant) -> list[Output]:
@@ -243,3 +248,4 @@ class Campaign(Deciding):
         if any(not candidate.is_open for candidate in self._open.values()):
             raise Bug(f"{self.spec.id} keeps a judged candidate open")
         self._questions.check(self._open)
+        self._evolution.check()

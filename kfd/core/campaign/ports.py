@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from kfd.base.ids import JobId
+from kfd.core.campaign.mutation import Mutation
 from kfd.core.campaign.state import CampaignRecord, CampaignSpec, Candidate
 from kfd.core.commands import Command
 from kfd.core.fleet.model import Job
@@ -50,6 +51,8 @@ class Loaded:
     """(parent digest, operator) of questions that had no answer."""
     outcomes: list[Outcome] = field(default_factory=list)
     """What the search was told, in the order of telling."""
+    mutations: list[Mutation] = field(default_factory=list)
+    """Mutations of prompt variants, ended or not, in the order of asking."""
     tuning: list[Candidate] = field(default_factory=list)
     """Templates with a space, and the points that were asked for."""
     last_asked: dict[Operator, int] = field(default_factory=dict)
