@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 from kfd.base.ids import CampaignId
 from kfd.base.work import AdmitResult, Report
+from kfd.core.campaign.mutation import Mutation, Regions
 from kfd.core.campaign.state import CampaignRecord, CampaignSpec, Candidate
 
-__all__ = ["CampaignView", "CandidateView", "EventRow"]
+__all__ = ["CampaignView", "CandidateView", "ChildView", "EventRow", "PromptView"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +40,37 @@ class CandidateView:
     elite: bool
     report: Report | None
     attempts: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChildView:
+    """A child of a prompt variant with what became of it and what it changed."""
+
+    candidate: Candidate
+    build: Report | None
+    run: Report | None
+    """Its last measurement."""
+    source: str | None
+    """None when its answer held no kernel."""
+    parent_source: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptView:
+    """A mutation of a prompt variant, or the first variant, with what the search credits it with."""
+
+    mutation: Mutation | None
+    """None for the first variant."""
+    variant: str
+    """Its id; empty when the mutation made none."""
+    regions: Regions
+    children: int = 0
+    """Children that the credit rests on."""
+    gain: float = 0.0
+    """Sum of their gains in fitness over their parents."""
+    credit: float = 0.0
+    held: bool = False
+    """Whether the archive holds it, so that candidates are asked for with it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,12 +19,15 @@ from kfd.core.commands import (
     SaveCampaign,
     SaveCandidate,
     SaveElite,
+    SaveMutation,
+    SaveMutationText,
     SaveReport,
     SaveText,
 )
 from kfd.core.fleet.model import Fact, SaveJob
 from kfd.store import rows
 from kfd.store.migrate import migrate
+from kfd.store.prompts import PROMPT_COLUMNS, mutation_row
 from kfd.store.rows import Row
 
 __all__ = ["Batch", "Journal", "StoreStalled"]
@@ -55,6 +58,11 @@ _STATEMENTS: dict[str, str] = {
     "demote": "UPDATE candidate SET outcome = 'suspect', fitness = NULL, text = ? WHERE campaign = ? AND ordinal = ?",
     "job": "INSERT OR REPLACE INTO job (id, campaign, state, attempt, incidents, agent_losses, cancelled, worker, "
     "slot, session) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    # An upsert: to replace the row would delete it first, and texts refer to it.
+    "prompt": f"INSERT INTO prompt ({PROMPT_COLUMNS}) VALUES ({', '.join('?' * (PROMPT_COLUMNS.count(',') + 1))}) "
+    "ON CONFLICT (campaign, nth) DO UPDATE SET "
+    + ", ".join(f"{name} = excluded.{name}" for name in PROMPT_COLUMNS.split(", ")[4:]),
+    "prompt_text": "INSERT OR REPLACE INTO prompt_text (campaign, nth, kind, body) VALUES (?, ?, ?, ?)",
     "event": "INSERT INTO event (seq, at, campaign, kind, body) VALUES (?, ?, ?, ?, ?)",
 }
 
@@ -76,6 +84,8 @@ class Batch:
     demote: list[Row] = field(default_factory=list)
     demote_elite: list[Row] = field(default_factory=list)
     job: dict[str, Row] = field(default_factory=dict)
+    prompt: dict[tuple[str, int], Row] = field(default_factory=dict)
+    prompt_text: list[Row] = field(default_factory=list)
     event: list[Row] = field(default_factory=list)
 
     def parts(self) -> list[tuple[str, list[Row]]]:
@@ -90,6 +100,8 @@ class Batch:
             ("demote_elite", self.demote_elite),
             ("demote", self.demote),
             ("job", list(self.job.values())),
+            ("prompt", list(self.prompt.values())),
+            ("prompt_text", self.prompt_text),
             ("event", self.event),
         ]
         return [(name, batch) for name, batch in parts if batch]
@@ -158,6 +170,10 @@ class Journal:
             case DemoteCandidate(campaign=campaign, candidate=candidate, text=why):
                 batch.demote.append((why, campaign, ordinal_of(candidate)))
                 batch.demote_elite.append((campaign, ordinal_of(candidate)))
+            case SaveMutation(campaign=campaign, mutation=mutation):
+                batch.prompt[campaign, mutation.nth] = mutation_row(campaign, mutation)
+            case SaveMutationText(campaign=campaign, nth=nth, text=packed):
+                batch.prompt_text.append((campaign, nth, packed.kind, packed.body))
             case SaveCampaign(record=record):
                 batch.campaign[record.id] = (*rows.record_row(record), record.id)
             case CreateCampaign(spec=spec, record=record):

@@ -1,4 +1,4 @@
-"""Prompts of a campaign evolve, whatever the meta-prompter does and whenever the daemon is killed, and rows prove it."""
+"""Prompts of a campaign evolve, whatever the meta-prompter does and whenever the daemon is killed; rows prove it."""
 
 from __future__ import annotations
 
