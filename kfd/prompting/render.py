@@ -9,13 +9,23 @@ from pathlib import Path
 from jinja2 import FileSystemLoader, StrictUndefined, Template
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from kfd.prompting import quoting
+from kfd.core.search.prompt_archive import Region
+from kfd.prompting import quoting, regions
 from kfd.tasks.launchplan import in_device_form
 from kfd.tasks.signature import C_TYPES, c_signature
 from kfd.tasks.spec import KernelFile, Parameter, Role, TaskSpec
 from kfd.tasks.tunables import PlanError
 
-__all__ = ["MAX_PROMPT_CHARACTERS", "OPERATORS", "Exemplar", "Prompt", "PromptRequest", "prompt"]
+__all__ = [
+    "MAX_PROMPT_CHARACTERS",
+    "OPERATORS",
+    "Exemplar",
+    "Prompt",
+    "PromptRequest",
+    "in_device_form_of",
+    "prompt",
+    "template",
+]
 
 OPERATORS = ("rewrite", "patch", "repair", "crossover", "template", "simplify")
 
@@ -70,6 +80,8 @@ class PromptRequest:
     inspirations: tuple[Exemplar, ...] = ()
     hints: tuple[str, ...] = ()
     device: tuple[tuple[str, str], ...] = ()
+    regions: tuple[tuple[Region, str], ...] = ()
+    """What the prompt variant says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +100,10 @@ def prompt(request: PromptRequest) -> Prompt:
     if request.parent is None and request.operator != "rewrite":
         raise ValueError(f"{request.operator} needs a parent")
     spec = request.spec
-    system = _template("system.j2").render(toolchain=spec.toolchain, device_form=_in_device_form(spec)).strip() + "\n"
+    system = template("system.j2").render(
+        toolchain=spec.toolchain, device_form=in_device_form_of(spec), advice=bool(request.regions)
+    )
+    system = system.strip() + "\n"
     request = _without_repetition(request)
     user = _user(request)
     while len(user) > MAX_PROMPT_CHARACTERS:
@@ -120,10 +135,10 @@ def _without_repetition(request: PromptRequest) -> PromptRequest:
 def _user(request: PromptRequest) -> str:
     spec = request.spec
     kernel = request.parent.kernel if request.parent is not None else spec.kernel
-    device_form = _in_device_form(spec)
+    device_form = in_device_form_of(spec)
     target = next((value for key, value in request.device if key == "target"), spec.targets[0])
     tag = _FENCES.get(spec.toolchain, "cpp")
-    text = _template("user.j2").render(
+    text = template("user.j2").render(
         name=quoting.one_line(spec.name, 64),
         description=quoting.one_line(spec.description, 4000),
         toolchain=spec.toolchain,
@@ -149,9 +164,10 @@ def _user(request: PromptRequest) -> str:
         parent=_shown(request.parent, tag),
         best=_shown(request.best, tag),
         inspirations=[_shown(exemplar, tag) for exemplar in request.inspirations],
+        regions=regions.shown(request.regions),
         hints=quoting.lines(request.hints, 12, 600),
         operator=request.operator,
-        answer=_template(f"answer_{request.operator}.j2").render(
+        answer=template(f"answer_{request.operator}.j2").render(
             entry=spec.entry,
             block_count=len(kernel.blocks),
             empty=kernel.is_empty,
@@ -193,7 +209,8 @@ def _shown(exemplar: Exemplar | None, tag: str) -> _Shown | None:
     )
 
 
-def _in_device_form(spec: TaskSpec) -> bool:
+def in_device_form_of(spec: TaskSpec) -> bool:
+    """Whether the task's kernel is device code with a launch plan."""
     try:
         return in_device_form(spec.toolchain, spec.kernel.text)
     except PlanError:
@@ -257,7 +274,8 @@ def _case(name: str, sizes: tuple[tuple[str, int], ...], timed: bool) -> str:
 
 
 @cache
-def _template(name: str) -> Template:
+def template(name: str) -> Template:
+    """A template of ours by its file's name."""
     environment = ImmutableSandboxedEnvironment(
         loader=FileSystemLoader(Path(__file__).parent / "templates"),
         undefined=StrictUndefined,
