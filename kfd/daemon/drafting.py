@@ -18,6 +18,7 @@ from kfd.base.digest import Digest
 from kfd.base.failure import NotFound
 from kfd.base.ids import CampaignId
 from kfd.base.instant import SECOND
+from kfd.core.campaign.state import CampaignSpec
 from kfd.core.commands import DraftRequest, Packed
 from kfd.core.events import DraftArrived, DraftEvent, DraftFaulted, DraftMissed, DraftRejected
 from kfd.core.search.operators import Operator
@@ -30,7 +31,7 @@ from kfd.store.rows import pack
 from kfd.tasks import Task, load
 from kfd.tasks.spec import KernelFile, TaskSpec
 
-__all__ = ["Drafter"]
+__all__ = ["FAULT_RETRY", "Drafter", "beside"]
 
 T = TypeVar("T")
 
@@ -127,8 +128,7 @@ class Drafter:
         if generator is None:
             text = f"the daemon's configuration no longer has the generator {spec.generator}"
             raise ProviderFault("credentials", text, retry_after_ns=None)
-        task = await self._task(spec.task)
-        self._files[spec.id] = task.files
+        task = await self.task_of(spec)
         if request.operator is Operator.TUNE:
             return await self._point(request, task.spec)
         prepared = await self._prepare(request, task.spec)
@@ -148,7 +148,7 @@ class Drafter:
         if isinstance(reply, Miss):
             return DraftMissed(candidate=request.candidate, text=reply.text)
         size = len(reply.text) + len(prepared.kernel.text)
-        return await _beside(size, _judge_answer, request, prepared, reply, task.spec)
+        return await beside(size, _judge_answer, request, prepared, reply, task.spec)
 
     async def _point(self, request: DraftRequest, spec: TaskSpec) -> DraftEvent:
         """A sweep's point: the template's source with these values as its defaults. Nobody is asked."""
@@ -157,7 +157,7 @@ class Drafter:
         text = await self._texts.text(request.parent, "source")
         if text is None:
             raise NotFound(f"the source of {request.parent} is missing")
-        return await _beside(len(text), tuning.point, request, text, spec)
+        return await beside(len(text), tuning.point, request, text, spec)
 
     async def _prepare(self, request: DraftRequest, spec: TaskSpec) -> _Prepared:
         parent = await self._exemplars.get(request.parent, spec) if request.parent is not None else None
@@ -177,11 +177,18 @@ class Drafter:
             inspirations=tuple(others),
             hints=request.hints,
             device=(("target", request.campaign.target),),
+            regions=request.regions,
         )
         kernel = parent.kernel if parent is not None else spec.kernel
         shown = (parent, best, *others)
         size = sum(len(one.kernel.text) for one in shown if one is not None)
-        return await _beside(size, _render, prompt_request, kernel)
+        return await beside(size, _render, prompt_request, kernel)
+
+    async def task_of(self, spec: CampaignSpec) -> Task:
+        """The task of a campaign, whose files the recorded generator can find from then on."""
+        task = await self._task(spec.task)
+        self._files[spec.id] = task.files
+        return task
 
     async def _task(self, digest: Digest) -> Task:
         task = self._tasks.get(digest)
@@ -195,7 +202,7 @@ class Drafter:
         return task
 
 
-async def _beside(characters: int, work: Callable[..., T], *arguments: Any) -> T:
+async def beside(characters: int, work: Callable[..., T], *arguments: Any) -> T:
     """Text work: at once when it takes a millisecond or two, else in a thread so that the loop stays free. Two hops
     to a thread cost more than reading a small kernel (measured: 1.4 ms of CPU time a candidate)."""
     if characters <= AT_ONCE_CHARACTERS:

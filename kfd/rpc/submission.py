@@ -9,8 +9,11 @@ from kfd.base.failure import BadInput, CallerError
 from kfd.base.ids import campaign_id
 from kfd.base.instant import Span
 from kfd.base.work import CHECKED_ONLY, Limits, MeasurementPlan
+from kfd.core.campaign.mutation import regions_of
 from kfd.core.campaign.state import CampaignSpec
 from kfd.core.search.proposals import ANY_MODEL, SearchPolicy
+from kfd.prompting.regions import first_regions
+from kfd.prompting.render import in_device_form_of
 from kfd.tasks.spec import TaskSpec
 
 __all__ = ["MAX_CANDIDATES", "Defaults", "spec_of"]
@@ -110,6 +113,7 @@ def spec_of(
         submitted_at=submitted_at,
         simulated=toolchain == "sim",
         validate_only=options.validate_only,
+        regions=regions_of(first_regions(toolchain, device_form=in_device_form_of(task))),
     )
 
 
@@ -150,7 +154,10 @@ def _search(generator: str, wanted: tuple[str, ...], defaults: Defaults) -> Sear
             policy.operators, rewrite=rewrite, patch=patch, crossover=0.0, template_every=0, simplify_every=0
         )
         policy = replace(policy, operators=operators)
-    return replace(policy, models=models if generator == "openai" else ((ANY_MODEL, 1.0),))
+    if generator == "openai":
+        return replace(policy, models=models)
+    # Nobody else can be asked by name.
+    return replace(policy, models=((ANY_MODEL, 1.0),), prompts=replace(policy.prompts, model=""))
 
 
 def _models(wanted: tuple[str, ...], defaults: Defaults) -> tuple[tuple[str, float], ...]:
