@@ -235,6 +235,13 @@ class Reader:
         mutations = await self.mutations(spec.id)
         return prompts.prompt_views(spec, mutations, await self._all(prompts.GAINS, (spec.id,)))
 
+    async def mutation_text(self, campaign: CampaignId, nth: int, kind: str) -> str | None:
+        """Question (``prompt``) or answer of a mutation; None when there is none."""
+        found = await self._all(
+            "SELECT body FROM prompt_text WHERE campaign = ? AND nth = ? AND kind = ?", (campaign, nth, kind)
+        )
+        return rows.unpack(found[0][0]) if found else None
+
     async def children(self, campaign: CampaignId, variant: str, limit: int) -> list[ChildView]:
         """The last children of a prompt variant, newest first."""
         return [prompts.child_from_row(row) for row in await self._all(prompts.CHILDREN, (campaign, variant, limit))]
