@@ -233,7 +233,9 @@ class Reader:
     async def prompts(self, spec: CampaignSpec) -> list[PromptView]:
         """The first variant and all mutations with the credit of each variant."""
         mutations = await self.mutations(spec.id)
-        return prompts.prompt_views(spec, mutations, await self._all(prompts.GAINS, (spec.id,)))
+        gains = await self._all(prompts.GAINS, (spec.id,))
+        # In a thread: one step for each candidate of the campaign.
+        return await asyncio.to_thread(prompts.prompt_views, spec, mutations, gains)
 
     async def mutation_text(self, campaign: CampaignId, nth: int, kind: str) -> str | None:
         """Question (``prompt``) or answer of a mutation; None when there is none."""

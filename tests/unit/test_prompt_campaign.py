@@ -322,17 +322,12 @@ def test_a_restarted_daemon_still_knows_a_variant_that_its_archive_has_dropped()
     spec = replace(spec, in_flight=1)
     simulation = run(spec, improved)
     dropped = simulation.rows.mutations_of(spec.id)[0]
-    (loaded,) = [replace_record(simulation, spec)]
-    restored = Campaign(loaded, simulation.now)
+    # What a daemon would have read shortly before the campaign ended.
+    simulation.rows.records[spec.id] = replace(simulation.rows.records[spec.id], state=CampaignState.RUNNING)
+    restored = Campaign(simulation.rows.loaded()[0], simulation.now)
     assert dropped.variant not in {one.id for one in restored._search.prompts}
     assert restored._evolution.regions(dropped.variant) == dropped.regions
     assert restored._evolution.regions("never heard of") == FIRST
-
-
-def replace_record(simulation: Simulation, spec: CampaignSpec) -> object:
-    """What a daemon would have read shortly before the campaign ended."""
-    simulation.rows.records[spec.id] = replace(simulation.rows.records[spec.id], state=CampaignState.RUNNING)
-    return simulation.rows.loaded()[0]
 
 
 def test_the_configured_model_is_asked_or_one_of_the_campaigns_own() -> None:
