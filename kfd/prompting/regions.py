@@ -8,8 +8,8 @@ edits, and the prompt says that it overrides nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from functools import cache
+from collections.abc import Mapping
+from functools import cache, lru_cache
 from pathlib import Path
 
 from kfd.core.search.prompt_archive import MAX_REGION, Region
@@ -69,11 +69,12 @@ def region_text(text: str) -> str:
     return re.sub(r"\n{3,}", "\n\n", plain).strip("\n")
 
 
-def shown(regions: Iterable[tuple[Region, str]]) -> list[tuple[str, str]]:
+@lru_cache(maxsize=256)
+def shown(regions: tuple[tuple[Region, str], ...]) -> tuple[tuple[str, str], ...]:
     """(name, text in a fence) of each region that says something, in the order of ``Region``."""
     texts = dict(regions)
-    return [
+    return tuple(
         (region.value, quoting.fence(region_text(texts[region]), MAX_REGION))
         for region in Region
         if texts.get(region, "").strip()
-    ]
+    )
