@@ -7,7 +7,8 @@ import json
 import re
 import subprocess
 import sys
-from dataclasses import dataclass, field
+import threading
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -155,3 +156,61 @@ async def test_a_campaigns_prompt_evolves_is_used_is_shown_and_is_proved(tmp_pat
     proof = await asyncio.to_thread(replayed, campaign.id, state)
     assert proof.returncode == 0, proof.stdout + proof.stderr
     assert "mutations of prompts" in proof.stdout
+
+
+SLOW = """
+[campaign]
+in_flight = 2
+[campaign.search.operators]
+patch = 0.0
+template_every = 0
+[campaign.search.prompts]
+period = 4
+min_children = 1
+mutations = 1
+[[llm.models]]
+name = "worker"
+base_url = "{url}"
+"""
+
+
+@pytest.mark.slow
+async def test_a_daemon_killed_while_a_prompt_is_changing_asks_once_more_and_the_campaign_goes_on(
+    tmp_path: Path,
+) -> None:
+    archive = pack(write_sim_task(tmp_path / "task"))
+    asked: list[str] = []
+    is_open = threading.Event()
+
+    def respond(request: Request) -> Step:
+        name = request.headers["x-client-request-id"].rpartition("-")[2]
+        if not name.startswith("p"):
+            return answer(f"```cpp\n{source_with('verdict=ok speedup=1.1 run_ms=30', int(name))}```\n")
+        asked.append(name)
+        said = answer(edit("pitfalls", last_line(request.prompt), f"Mind {name}."))
+        if len(asked) > 1:
+            return said
+        is_open.set()
+        return replace(said, kind="stall_headers")
+
+    def run(url: str) -> tuple[control_pb2.Campaign, list[control_pb2.PromptVariant], str]:
+        with Daemon(tmp_path, config=SLOW.format(url=url)) as daemon:
+            with Agent(tmp_path, daemon, "agent", "--executor", "simulated", "--build-lanes", "1"):
+                id_ = daemon.submit(archive, "key", candidates=30, generator="openai", seed=5)
+                assert is_open.wait(60)
+                daemon.kill()
+                daemon.start()
+                ended = daemon.wait_ended(id_, 120)
+            with daemon.control() as control:
+                listed = control.ListPrompts(control_pb2.ListPromptsRequest(campaign=id_), timeout=10)
+            return ended, list(listed.prompts), str(daemon.state)
+
+    async with ScriptedServer(respond) as server:
+        campaign, listed, state = await asyncio.to_thread(run, server.url)
+    assert campaign.state == "finished", campaign.reason
+    assert asked[:2] == ["p1", "p1"]
+    assert len(asked) == len(set(asked)) + 1
+    assert [one.mutation.rpartition("-")[2] for one in listed[1:3]] == ["p1", "p2"]
+    assert listed[1].state == "accepted"
+    proof = await asyncio.to_thread(replayed, campaign.id, state)
+    assert proof.returncode == 0, proof.stdout + proof.stderr
