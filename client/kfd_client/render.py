@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from kfd.api.v1 import admin_pb2, control_pb2
 from kfd.base.instant import seconds_text
 from kfd.base.plain import plain, plain_line
+from kfd_client.standing import count_text, standing_lines
 
 __all__ = [
     "ENDED",
@@ -38,7 +39,7 @@ def speed_text(speed: control_pb2.Speed, *, worst: bool = True) -> str:
     """``1.83x vs reference [1.80, 1.86], 24 rounds, worst case odd 1.41x``."""
     text = (
         f"{speed.value:.2f}x vs {plain_line(speed.baseline, 40)} [{speed.low:.2f}, {speed.high:.2f}], "
-        f"{_count(speed.rounds, 'round')}"
+        f"{count_text(speed.rounds, 'round')}"
     )
     if worst and speed.worst_case:
         text += f", worst case {plain_line(speed.worst_case, 60)} {speed.worst_value:.2f}x"
@@ -51,10 +52,6 @@ def best_speed(campaign: control_pb2.Campaign) -> control_pb2.Speed | None:
     speeds = campaign.final_speeds or campaign.best_speeds
     own = [speed for speed in speeds if speed.baseline == campaign.baseline]
     return own[0] if own else speeds[0] if speeds else None
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 _IN_FLIGHT = frozenset(("drafting", "drafted", "building", "built", "running", "checking", "queued"))
@@ -85,7 +82,7 @@ def progress_line(campaign: control_pb2.Campaign, width: int) -> str:
     if outcomes:
         parts.append(outcomes)
     if campaign.incidents:
-        parts.append(_count(campaign.incidents, "incident"))
+        parts.append(count_text(campaign.incidents, "incident"))
     if campaign.waiting_for:
         parts.append("waits for " + plain_line(campaign.waiting_for[0], 120))
     line = "  ".join(parts)
@@ -124,16 +121,17 @@ def campaign_screen(campaign: control_pb2.Campaign) -> str:
         lines.append("         simulated device: no number here is a measurement")
     lines += _best_lines(campaign)
     initial = " and the initial kernel" if campaign.initial else ""
-    cells = _count(campaign.cells, "cell")
+    cells = count_text(campaign.cells, "cell")
     lines.append(f"done     {_judged(campaign)} of {campaign.budget_candidates} candidates{initial}, {cells}")
     outcomes = _outcomes(campaign)
     if outcomes:
         lines.append(f"         {outcomes}")
     spent, budget = seconds_text(campaign.active_ns), seconds_text(campaign.budget_ns)
     lines.append(f"spent    {spent} of {budget}, {_tokens(campaign.input_tokens, campaign.output_tokens)}")
+    lines += standing_lines(campaign.search)
     if campaign.incidents:
         open_ones = f", {campaign.incidents_unresolved} unresolved" if campaign.incidents_unresolved else ""
-        lines.append(f"lost     {_count(campaign.incidents, 'incident')}{open_ones}, none charged to a candidate")
+        lines.append(f"lost     {count_text(campaign.incidents, 'incident')}{open_ones}, none charged to a candidate")
     lines += [f"waits    {plain_line(reason, 300)}" for reason in campaign.waiting_for]
     if campaign.state in ENDED:
         lines.append(f"next     kfd-client best {plain_line(campaign.id, 40)} --source")
@@ -234,7 +232,7 @@ def candidate_screen(response: control_pb2.GetCandidateResponse) -> str:
         where = f"{plain_line(note.file, 100)}:{note.line}:{note.column}"
         lines.append(f"compiler {where}: {plain_line(note.severity, 20)}: {plain_line(note.text, 400)}")
     if one.worker:
-        lines.append(f"worker   {plain_line(one.worker, 60)}, {_count(one.attempts, 'attempt')}")
+        lines.append(f"worker   {plain_line(one.worker, 60)}, {count_text(one.attempts, 'attempt')}")
     lines.append(f"tokens   {_tokens(one.input_tokens, one.output_tokens)}")
     lines += [f"         {plain_line(pair.key, 60)}: {plain_line(pair.value, 200)}" for pair in one.environment]
     if one.log_tail.strip():
@@ -280,7 +278,7 @@ def worker_table(response: admin_pb2.ListWorkersResponse) -> str:
         if rows
         else "no workers\n"
     )
-    queue = f"queued   {_count(response.queued_builds, 'build')}, {_count(response.queued_runs, 'run')}"
+    queue = f"queued   {count_text(response.queued_builds, 'build')}, {count_text(response.queued_runs, 'run')}"
     if response.queued_builds or response.queued_runs:
         queue += f", the oldest for {seconds_text(response.oldest_queued_ns)}"
     return f"{text}{queue}\n"

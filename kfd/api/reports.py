@@ -22,6 +22,7 @@ from kfd.base.work import (
     IncidentCode,
     Probe,
     Report,
+    Roof,
     RunResult,
     Speedup,
     Stopped,
@@ -209,6 +210,9 @@ def _run_result_to_pb(result: RunResult) -> worker_pb2.RunResult:
             for item in result.speedups
         ],
         ran=maybe_digest_to_pb(result.ran),
+        roofs=[
+            worker_pb2.Roof(name=item.case, moved_bytes=item.moved_bytes, copy_ns=item.copy_ns) for item in result.roofs
+        ],
     )
 
 
@@ -218,6 +222,14 @@ def _run_result(message: worker_pb2.RunResult) -> RunResult:
         comparisons=tuple(_comparison(item) for item in count(message.comparisons, "comparisons", _COMPARISONS)),
         speedups=tuple(_speedup(item) for item in count(message.speedups, "speedups", _SPEEDUPS)),
         ran=maybe_digest_from_pb(message, "ran"),
+        roofs=tuple(
+            Roof(
+                case=text(item.name, "a case's name", NAME),
+                moved_bytes=integer(item.moved_bytes, "moved bytes"),
+                copy_ns=integer(item.copy_ns, "the time of a copy", 1),
+            )
+            for item in count(message.roofs, "roofs", _CASES)
+        ),
     )
 
 
@@ -310,6 +322,7 @@ def bound_report(report: Report) -> Report:
                 replace(item, baseline=_cut(item.baseline, NAME), worst_case=_cut(item.worst_case, NAME))
                 for item in detail.speedups[:_SPEEDUPS]
             ),
+            roofs=tuple(replace(item, case=_cut(item.case, NAME)) for item in detail.roofs[:_CASES]),
         )
     return replace(
         report,

@@ -15,7 +15,15 @@ from dataclasses import dataclass
 
 from kfd.base.work import Comparison, Speedup
 
-__all__ = ["PROCESS_NOISE", "Estimate", "estimate", "log_ratios", "median", "narrow_enough", "speedup"]
+__all__ = [
+    "PROCESS_NOISE",
+    "Estimate",
+    "estimate",
+    "log_ratios",
+    "median",
+    "narrow_enough",
+    "speedup",
+]
 
 PROCESS_NOISE = 0.015
 """Half-width (log units, 95 %) of what differs from one process to the next and stays the same within it: where

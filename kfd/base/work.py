@@ -36,6 +36,7 @@ __all__ = [
     "Probe",
     "Report",
     "Requirement",
+    "Roof",
     "RunResult",
     "RunSpec",
     "SlotKind",
@@ -284,6 +285,17 @@ class Speedup:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Roof:
+    """What bounds a timed case from below: every input is read once and every output written once."""
+
+    case: str
+    moved_bytes: int
+    """Bytes of all inputs and outputs together."""
+    copy_ns: int
+    """Shortest time in which this machine, with the same threads, copies half as many: they are read and written."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunResult:
     """Evidence of one run job."""
 
@@ -292,6 +304,8 @@ class RunResult:
     speedups: tuple[Speedup, ...] = ()
     ran: Digest | None = None
     """Digest of the artifact that was really loaded."""
+    roofs: tuple[Roof, ...] = ()
+    """Of the timed cases, where they were measured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from kfd.base.work import Report
 from kfd.core.campaign.machine import Campaign
 from kfd.core.campaign.ports import CancelJob, Enqueue, Loaded, Output
 from kfd.core.campaign.state import ENDED, CampaignRecord, CampaignState
-from kfd.core.commands import Command, CreateCampaign, Refuse, ReplyTo, SaveCampaign
+from kfd.core.commands import Command, CreateCampaign, Refuse, ReplyTo, SaveCampaign, SaveElite
 from kfd.core.events import (
     AgentLeft,
     AgentRegistered,
@@ -76,7 +76,7 @@ class Engine:
         out: list[Output] = []
         for one in loaded:
             campaign_machine = Campaign(one, now)
-            self.campaigns[one.spec.id] = campaign_machine
+            self._adopt(campaign_machine)
             for job in campaign_machine.jobs(sources):
                 row = jobs.get(job.id)
                 if row is None:
@@ -198,7 +198,7 @@ class Engine:
         record = CampaignRecord(id=spec.id, state=CampaignState.BASELINING)
         campaign = Campaign(Loaded(spec=spec, record=record), now)
         campaign.hold(bool(self.fleet.halted))
-        self.campaigns[spec.id] = campaign
+        self._adopt(campaign)
         self._remember(spec.idempotency_key, spec.id, spec.name)
         commands: list[Command] = [CreateCampaign(spec=spec, record=record)]
         commands += self._campaign_outputs(campaign.begin(event.initial, event.initial_text, now), now)
@@ -238,7 +238,26 @@ class Engine:
             outputs = step(campaign)
         except Exception as error:  # noqa: BLE001 - whatever it is, the other campaigns go on
             outputs = campaign.fail(f"internal fault, please report it: {error!r}", now)
-        return self._campaign_outputs(outputs, now)
+        commands = self._campaign_outputs(outputs, now)
+        if campaign.spec.group and any(isinstance(output, SaveElite) for output in outputs):
+            for sibling in self._siblings(campaign):
+                commands += self._step(sibling, lambda one: one.advance(now), now)
+        return commands
+
+    def _adopt(self, campaign: Campaign) -> None:
+        """Keep a campaign; one of a group is offered the elites of the others."""
+        self.campaigns[campaign.spec.id] = campaign
+        if campaign.spec.group:
+            campaign.offered = lambda: [elite for one in self._siblings(campaign) for elite in one.exports()]
+
+    def _siblings(self, campaign: Campaign) -> list[Campaign]:
+        """The other campaigns of its group that have not ended; a kernel of another task would mean nothing here."""
+        spec = campaign.spec
+        return [
+            one
+            for id_, one in self.campaigns.items()
+            if id_ != spec.id and one.spec.group == spec.group and one.spec.task == spec.task
+        ]
 
     def _fleet_outputs(self, outputs: Iterable[FleetOutput], now: Instant) -> list[Command]:
         commands: list[Command] = []

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kfd.base.ids import CampaignId
+from kfd.base.ids import CampaignId, CandidateId
 from kfd.base.work import AdmitResult, Report
 from kfd.core.campaign.mutation import Mutation, Regions
 from kfd.core.campaign.state import CampaignRecord, CampaignSpec, Candidate
 
-__all__ = ["CampaignView", "CandidateView", "ChildView", "EventRow", "PromptView"]
+__all__ = ["CampaignView", "CandidateView", "ChildView", "EventRow", "PromptView", "SearchView", "Share"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +32,40 @@ class CampaignView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Share:
+    """How often one choice of the search was made."""
+
+    kind: str
+    """operator, model or prompt."""
+    name: str
+    asked: int
+    recent: int
+    """Among the newest questions."""
+    elites: int
+    """Children that became elites when they were judged."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchView:
+    """What a campaign's search has asked for and what it reacts to, from its candidates' rows."""
+
+    shares: tuple[Share, ...]
+    recent: int
+    """How many of the newest questions ``Share.recent`` counts."""
+    hinted: int
+    hints: tuple[str, ...]
+    """Those of the newest question that had any, in words."""
+    reaction: str
+    """The plateau reaction in force at the newest question."""
+    reacting: int
+    """Questions that were asked during a plateau."""
+    templates: int
+    points: int
+    swept: CandidateId | None
+    """The template of the newest point."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CandidateView:
     """A candidate with the evidence of its last settled job."""
 
@@ -40,6 +74,8 @@ class CandidateView:
     elite: bool
     report: Report | None
     attempts: int
+    build: Report | None = None
+    """The evidence of its build, whatever came after."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

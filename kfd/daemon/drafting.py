@@ -26,7 +26,7 @@ from kfd.daemon import tuning
 from kfd.daemon.exemplars import Exemplars, Texts
 from kfd.llm.port import Answer, Ask, Generator, Miss, ProviderFault
 from kfd.prompting import answers, render
-from kfd.prompting.render import PromptRequest
+from kfd.prompting.render import Exemplar, PromptRequest
 from kfd.store.rows import pack
 from kfd.tasks import Task, load
 from kfd.tasks.spec import KernelFile, TaskSpec
@@ -129,8 +129,8 @@ class Drafter:
             text = f"the daemon's configuration no longer has the generator {spec.generator}"
             raise ProviderFault("credentials", text, retry_after_ns=None)
         task = await self.task_of(spec)
-        if request.operator is Operator.TUNE:
-            return await self._point(request, task.spec)
+        if request.operator in (Operator.TUNE, Operator.MIGRATE):
+            return await self._unasked(request, task.spec)
         prepared = await self._prepare(request, task.spec)
         reply = await generator.answer(
             Ask(
@@ -150,14 +150,15 @@ class Drafter:
         size = len(reply.text) + len(prepared.kernel.text)
         return await beside(size, _judge_answer, request, prepared, reply, task.spec)
 
-    async def _point(self, request: DraftRequest, spec: TaskSpec) -> DraftEvent:
-        """A sweep's point: the template's source with these values as its defaults. Nobody is asked."""
+    async def _unasked(self, request: DraftRequest, spec: TaskSpec) -> DraftEvent:
+        """A sweep's point, the template's source with these values as its defaults, or another target's elite."""
         if request.parent is None:
-            raise NotFound(f"{request.candidate} is a point of no template")
+            raise NotFound(f"{request.candidate} is made from no other candidate")
         text = await self._texts.text(request.parent, "source")
         if text is None:
             raise NotFound(f"the source of {request.parent} is missing")
-        return await beside(len(text), tuning.point, request, text, spec)
+        made = tuning.point if request.operator is Operator.TUNE else tuning.migrant
+        return await beside(len(text), made, request, text, spec)
 
     async def _prepare(self, request: DraftRequest, spec: TaskSpec) -> _Prepared:
         parent = await self._exemplars.get(request.parent, spec) if request.parent is not None else None
@@ -176,7 +177,7 @@ class Drafter:
             best=best,
             inspirations=tuple(others),
             hints=request.hints,
-            device=(("target", request.campaign.target),),
+            device=(("target", request.campaign.target), *_machine(parent, best)),
             regions=request.regions,
         )
         kernel = parent.kernel if parent is not None else spec.kernel
@@ -208,6 +209,11 @@ async def beside(characters: int, work: Callable[..., T], *arguments: Any) -> T:
     if characters <= AT_ONCE_CHARACTERS:
         return work(*arguments)
     return await asyncio.to_thread(work, *arguments)
+
+
+def _machine(*shown: Exemplar | None) -> tuple[tuple[str, str], ...]:
+    """Facts of the machine, from the first exemplar that was measured."""
+    return next((one.device for one in shown if one is not None and one.device), ())
 
 
 def _render(request: PromptRequest, kernel: KernelFile) -> _Prepared:

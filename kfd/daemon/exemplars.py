@@ -11,6 +11,7 @@ from kfd.base.ids import CandidateId
 from kfd.base.work import BuildResult, Report, RunResult, Speedup
 from kfd.core.views import CandidateView
 from kfd.daemon.tuning import kernel_of
+from kfd.prompting.bottleneck import bottleneck, device_facts, fact_lines
 from kfd.prompting.render import Exemplar
 from kfd.tasks.spec import TaskSpec
 
@@ -67,6 +68,9 @@ class Exemplars:
 def _exemplar(view: CandidateView, text: str, spec: TaskSpec) -> Exemplar:
     """A judged candidate as the prompt shows it."""
     candidate = view.candidate
+    detail = view.report.detail if view.report is not None else None
+    build = view.build.detail if view.build is not None else None
+    built = build.facts if isinstance(build, BuildResult) else ()
     diagnostics, cases = evidence(view.report)
     return Exemplar(
         candidate=candidate.id,
@@ -77,6 +81,9 @@ def _exemplar(view: CandidateView, text: str, spec: TaskSpec) -> Exemplar:
         cases=cases,
         speeds=speeds_of(candidate.speedups),
         cell=",".join(map(str, candidate.cell)) if candidate.cell else "",
+        facts=fact_lines(built),
+        bottleneck=bottleneck(built, detail if isinstance(detail, RunResult) else None),
+        device=device_facts(view.report.environment) if isinstance(detail, RunResult) and view.report else (),
     )
 
 

@@ -13,7 +13,7 @@ from typing import Protocol
 import structlog
 
 from kfd.base.ids import CampaignId, CandidateId
-from kfd.base.work import BuildResult
+from kfd.base.work import BuildResult, RunResult
 from kfd.core.campaign.mutation import MutationRequest, regions_of
 from kfd.core.campaign.state import CampaignSpec
 from kfd.core.commands import DraftRequest
@@ -26,6 +26,7 @@ from kfd.daemon.exemplars import evidence, speeds_of
 from kfd.daemon.tuning import kernel_of
 from kfd.llm.port import Answer, Ask, Generator, Miss, ProviderFault
 from kfd.prompting import meta
+from kfd.prompting.bottleneck import bottleneck, fact_lines
 from kfd.prompting.meta import Child, MetaRequest
 from kfd.prompting.render import Prompt, in_device_form_of
 from kfd.store.rows import pack
@@ -204,7 +205,9 @@ def _child(view: ChildView, task: TaskSpec) -> Child:
     diagnostics, _ = evidence(view.build)
     _, cases = evidence(view.run, failed_only=True)
     build = view.build.detail if view.build is not None else None
-    facts = tuple(f"{key}: {value}" for key, value in build.facts) if isinstance(build, BuildResult) else ()
+    measured = view.run.detail if view.run is not None else None
+    built = build.facts if isinstance(build, BuildResult) else ()
+    limit = bottleneck(built, measured if isinstance(measured, RunResult) else None)
     diff = ""
     if view.source is not None and view.parent_source is not None:
         diff = meta.diff_of(_block(view.parent_source, task), _block(view.source, task))
@@ -221,7 +224,7 @@ def _child(view: ChildView, task: TaskSpec) -> Child:
         speeds=speeds_of(candidate.speedups),
         cases=cases,
         diagnostics=diagnostics,
-        facts=facts,
+        facts=(*fact_lines(built), *([f"what limits it: {limit}"] if limit else [])),
         diff=diff,
     )
 

@@ -9,12 +9,13 @@ from kfd.core.events import DraftArrived, Drafted, DraftEvent, DraftRejected
 from kfd.core.search.tuning import Declared
 from kfd.prompting import features, language
 from kfd.store.rows import pack
+from kfd.tasks import templated
 from kfd.tasks.baking import baked
 from kfd.tasks.launchplan import in_device_form
 from kfd.tasks.spec import KernelFile, TaskSpec
 from kfd.tasks.tunables import PlanError, parse
 
-__all__ = ["NOT_TUNABLE", "declared", "drafted", "kernel_of", "point"]
+__all__ = ["NOT_TUNABLE", "declared", "drafted", "kernel_of", "migrant", "point"]
 
 NOT_TUNABLE = "not_tunable"
 """Why a point is discarded whose values cannot be put into its template."""
@@ -33,13 +34,20 @@ def drafted(kernel: KernelFile, toolchain: str, *, space: Declared | None = None
 
 
 def declared(kernel: KernelFile) -> Declared | None:
-    """The tunables inside a kernel's EVOLVE blocks; None when there are none, or none that can be read."""
+    """The tunables inside a kernel's EVOLVE blocks, else its listed instantiations of ``forward_templated``.
+
+    None when there are none, or none that can be read.
+    """
+    text = "\n".join(kernel.contents())
     try:
-        space = parse("\n".join(kernel.contents()))
+        space = parse(text)
     except PlanError:
         return None
     if not space.tunables:
-        return None
+        listed = templated.parse(text)
+        if listed is None:
+            return None
+        return Declared(tunables=tuple(zip(listed.names, listed.values, strict=True)), listed=listed.points)
     return Declared(
         tunables=tuple((one.name, one.values) for one in space.tunables),
         conditions=tuple((one.left, one.comparison, one.right) for one in space.conditions),
@@ -52,7 +60,10 @@ def point(request: DraftRequest, text: str, spec: TaskSpec) -> DraftEvent:
     try:
         kernel = kernel_of(text, spec.kernel)
         contents = "\0".join(kernel.contents())
-        made = baked(contents, values, macros=_needs_macros(toolchain, text)).split("\0")
+        if parse(contents).tunables:
+            made = baked(contents, values, macros=_needs_macros(toolchain, text)).split("\0")
+        else:
+            made = templated.baked(contents, values).split("\0")
         child = kernel.with_contents(tuple(made))
     except ValueError as error:
         return DraftRejected(
@@ -67,6 +78,19 @@ def point(request: DraftRequest, text: str, spec: TaskSpec) -> DraftEvent:
     return DraftArrived(
         candidate=request.candidate,
         drafted=drafted(child, toolchain),
+        model="",
+        input_tokens=0,
+        output_tokens=0,
+        texts=(pack("source", child.text),),
+    )
+
+
+def migrant(request: DraftRequest, text: str, spec: TaskSpec) -> DraftEvent:
+    """Another target's elite, as if it had been answered; what lies outside the blocks is the same task's."""
+    child = kernel_of(text, spec.kernel)
+    return DraftArrived(
+        candidate=request.candidate,
+        drafted=drafted(child, request.campaign.toolchain),
         model="",
         input_tokens=0,
         output_tokens=0,

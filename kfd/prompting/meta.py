@@ -45,7 +45,7 @@ class Child:
     """Those that failed."""
     diagnostics: tuple[str, ...] = ()
     facts: tuple[str, ...] = ()
-    """What the build found, and what a profile says where there is one."""
+    """What the compiler told of it, and what limits it."""
     diff: str = ""
     """Unified diff from the parent; empty when there is no kernel, or no parent."""
 

@@ -67,6 +67,12 @@ class Exemplar:
     speeds: tuple[str, ...] = ()
     """One line for each baseline: value, interval, count."""
     cell: str = ""
+    facts: tuple[str, ...] = ()
+    """What the compiler told, a line each."""
+    bottleneck: str = ""
+    """What limits it, one sentence."""
+    device: tuple[tuple[str, str], ...] = ()
+    """Facts of the machine that measured it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,6 +196,8 @@ class _Shown:
     cases: list[str]
     speeds: list[str]
     cell: str
+    facts: list[str]
+    bottleneck: str
     ok: bool
 
 
@@ -205,6 +213,8 @@ def _shown(exemplar: Exemplar | None, tag: str) -> _Shown | None:
         cases=quoting.lines(exemplar.cases, 16),
         speeds=quoting.lines(exemplar.speeds, 8),
         cell=quoting.one_line(exemplar.cell, 64),
+        facts=quoting.lines(exemplar.facts, 8),
+        bottleneck=quoting.one_line(exemplar.bottleneck, 400),
         ok=exemplar.outcome == "ok",
     )
 

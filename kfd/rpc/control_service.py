@@ -265,7 +265,10 @@ class ControlService(control_pb2_grpc.ControlServiceServicer):
 
     async def _view(self, text: str) -> control_pb2.Campaign:
         view = await self._reader.campaign(await self._reader.resolve_campaign(text))
-        return translate.campaign_to_pb(view, self._waiting_for(view))
+        message = translate.campaign_to_pb(view, self._waiting_for(view))
+        search = await self._reader.search(view.spec.id)
+        message.search.CopyFrom(translate.search_to_pb(search, view.record.roofline))
+        return message
 
     def _waiting_for(self, view: CampaignView) -> list[str]:
         """What a campaign that cannot go on waits for, in words."""

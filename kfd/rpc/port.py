@@ -11,7 +11,7 @@ from kfd.core.campaign.state import CampaignSpec
 from kfd.core.engine import Engine
 from kfd.core.events import Event
 from kfd.core.fleet.model import CallId
-from kfd.core.views import CampaignView, CandidateView, EventRow, PromptView
+from kfd.core.views import CampaignView, CandidateView, EventRow, PromptView, SearchView
 
 __all__ = ["Archives", "Desk", "LiveReactor", "PendingAsk", "Reactor", "ReadModels"]
 
@@ -59,6 +59,10 @@ class ReadModels(Protocol):
 
     async def campaign(self, campaign: CampaignId) -> CampaignView:
         """One campaign."""
+        ...
+
+    async def search(self, campaign: CampaignId) -> SearchView:
+        """How a campaign's search stands."""
         ...
 
     async def campaigns(self, state: str, limit: int) -> list[CampaignView]:

@@ -73,6 +73,8 @@ def spec_of(
             "a campaign's name has up to 100 visible characters, no spaces, no @ and no /",
             mend="give another --name",
         )
+    if len(options.group) > 200:
+        raise BadInput("a group's name has at most 200 characters", mend="let kfd-client make one")
     if not key or len(key) > 200:
         raise BadInput("an idempotency key of 1 to 200 characters is needed", mend="let kfd-client make one")
     limits = task.limits
@@ -114,6 +116,7 @@ def spec_of(
         simulated=toolchain == "sim",
         validate_only=options.validate_only,
         regions=regions_of(first_regions(toolchain, device_form=in_device_form_of(task))),
+        group=options.group,
     )
 
 

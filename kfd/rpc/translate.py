@@ -8,9 +8,9 @@ from kfd.api.v1 import admin_pb2, common_pb2, control_pb2
 from kfd.base.digest import Digest
 from kfd.base.work import BuildResult, RunResult, Speedup
 from kfd.core.fleet.model import QueueView, WorkerSeen
-from kfd.core.views import CampaignView, CandidateView, EventRow
+from kfd.core.views import CampaignView, CandidateView, EventRow, SearchView
 
-__all__ = ["campaign_to_pb", "candidate_to_pb", "digest_from_pb", "event_to_pb", "workers_to_pb"]
+__all__ = ["campaign_to_pb", "candidate_to_pb", "digest_from_pb", "event_to_pb", "search_to_pb", "workers_to_pb"]
 
 
 def digest_from_pb(digest: common_pb2.Digest) -> Digest:
@@ -74,6 +74,25 @@ def campaign_to_pb(view: CampaignView, waiting_for: Iterable[str] = ()) -> contr
     )
 
 
+def search_to_pb(view: SearchView, roofline: float | None) -> control_pb2.Search:
+    """How a search stands, for people."""
+    return control_pb2.Search(
+        asked=[
+            control_pb2.Share(kind=one.kind, name=one.name, asked=one.asked, recent=one.recent, elites=one.elites)
+            for one in view.shares
+        ],
+        recent=view.recent,
+        hinted=view.hinted,
+        hints=list(view.hints),
+        reaction=view.reaction,
+        reacting=view.reacting,
+        templates=view.templates,
+        points=view.points,
+        swept=view.swept or "",
+        roofline=roofline or 0.0,
+    )
+
+
 def candidate_to_pb(view: CandidateView) -> control_pb2.Candidate:
     """A candidate for people."""
     candidate = view.candidate
@@ -85,7 +104,7 @@ def candidate_to_pb(view: CandidateView) -> control_pb2.Candidate:
         outcome=candidate.outcome,
         text=candidate.text,
         operator=candidate.operator.value,
-        parents=[candidate.parent] if candidate.parent else [],
+        parents=[one for one in (candidate.parent or candidate.origin,) if one],
         model=candidate.model,
         generation=candidate.generation,
         cell=",".join(map(str, candidate.cell)) if candidate.cell else "",

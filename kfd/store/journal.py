@@ -41,11 +41,9 @@ TRUNCATE_PAGES = 16_384
 _STALLS = ("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_BUSY", "SQLITE_LOCKED")
 
 _STATEMENTS: dict[str, str] = {
-    "create": "INSERT INTO campaign (id, idempotency_key, name, submitted_at, spec, state, reason, best, "
-    "final_speedups, verify_note, verifications, active_ns, incidents, admitted) "
-    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-    "campaign": "UPDATE campaign SET state = ?, reason = ?, best = ?, final_speedups = ?, verify_note = ?, "
-    "verifications = ?, active_ns = ?, incidents = ?, admitted = ? WHERE id = ?",
+    "create": f"INSERT INTO campaign (id, idempotency_key, name, submitted_at, spec, {rows.RECORD_COLUMNS}) "
+    f"VALUES ({', '.join('?' * (6 + rows.RECORD_COLUMNS.count(',')))})",
+    "campaign": f"UPDATE campaign SET {rows.RECORD_COLUMNS.replace(',', ' = ?,')} = ? WHERE id = ?",
     "candidate": f"INSERT OR REPLACE INTO candidate ({rows.CANDIDATE_COLUMNS}) "
     f"VALUES ({', '.join('?' * (rows.CANDIDATE_COLUMNS.count(',') + 1))})",
     "text": "INSERT INTO text (campaign, ordinal, kind, body) VALUES (?, ?, ?, ?) "

@@ -21,7 +21,7 @@ from kfd.core.search.proposals import Broken
 from kfd.store import rows
 from kfd.store.outcomes import OUTCOMES, outcome_from_row
 from kfd.store.prompts import MUTATIONS, mutation_from_row
-from kfd.store.rows import CANDIDATE_COLUMNS
+from kfd.store.rows import CANDIDATE_COLUMNS, RECORD_COLUMNS
 
 __all__ = ["Snapshot", "load"]
 
@@ -37,8 +37,6 @@ _PLACEHOLDER = JobSpec(
     limits=Limits(),
 )
 """Job rows hold no spec; the engine derives it from the candidate."""
-
-_RECORD = "state, reason, best, final_speedups, verify_note, verifications, active_ns, incidents, admitted"
 
 
 @dataclass(kw_only=True)
@@ -59,7 +57,8 @@ async def load(connection: aiosqlite.Connection) -> Snapshot:
     async with connection.execute("SELECT idempotency_key, id, name FROM campaign") as cursor:
         snapshot.keys = [(row[0], CampaignId(row[1]), row[2]) async for row in cursor]
     query = (
-        f"SELECT id, spec, {_RECORD} FROM campaign WHERE state NOT IN ('finished', 'failed', 'cancelled') ORDER BY id"
+        f"SELECT id, spec, {RECORD_COLUMNS} FROM campaign "
+        "WHERE state NOT IN ('finished', 'failed', 'cancelled') ORDER BY id"
     )
     async with connection.execute(query) as cursor:
         open_campaigns = [row async for row in cursor]
@@ -169,6 +168,12 @@ async def _load_search(connection: aiosqlite.Connection, loaded: Loaded) -> None
     ) as cursor:
         loaded.tuning = [rows.candidate_from_row(tuple(row)) async for row in cursor]
     async with connection.execute(
+        f"SELECT {CANDIDATE_COLUMNS} FROM candidate INDEXED BY candidate_migrant WHERE campaign = ? "
+        "AND operator = 'migrate' ORDER BY ordinal",
+        (campaign,),
+    ) as cursor:
+        loaded.migrants = [rows.candidate_from_row(tuple(row)) async for row in cursor]
+    async with connection.execute(
         "SELECT operator, max(asked_at) FROM candidate WHERE campaign = ? AND operator IN (?, ?) GROUP BY operator",
         (campaign, *PERIODIC),
     ) as cursor:
@@ -185,7 +190,8 @@ async def _broken(connection: aiosqlite.Connection, spec: CampaignSpec) -> list[
     codes = sorted(code.value for code in REPAIRABLE)
     async with connection.execute(
         "SELECT ordinal, generation, repair_depth, source, cell, fitness FROM candidate WHERE campaign = ? "
-        f"AND operator NOT IN (?, ?) AND repair_depth < ? AND outcome IN ({', '.join('?' * len(codes))}) "
+        f"AND operator NOT IN ({', '.join('?' * len(UNASKED))}) AND repair_depth < ? "
+        f"AND outcome IN ({', '.join('?' * len(codes))}) "
         # A list that is made once: asked of each failure by itself, this read the whole campaign again each time.
         "AND ordinal NOT IN (SELECT parent FROM candidate WHERE campaign = ? AND operator = 'repair' "
         "AND parent IS NOT NULL) ORDER BY told, ordinal",

@@ -36,7 +36,7 @@ MUTATIONS = f"SELECT {PROMPT_COLUMNS} FROM prompt WHERE campaign = ? ORDER BY nt
 """All mutations of a campaign in the order of asking."""
 
 _IS_CHILD = (
-    "campaign = ? AND variant = ? AND told IS NOT NULL AND operator <> 'tune' "
+    "campaign = ? AND variant = ? AND told IS NOT NULL AND operator <> 'tune' AND operator <> 'migrate' "
     f"AND outcome <> '{DiscardReason.NO_RECORDING}'"
 )
 
@@ -145,7 +145,7 @@ def prompt_views(spec: CampaignSpec, mutations: Iterable[Mutation], gains: Itera
     for variant, operator, delta, kept in gains:
         take_in()
         told += 1
-        if operator == Operator.TUNE:
+        if operator in (Operator.TUNE, Operator.MIGRATE):
             continue
         archive.judged(variant, gain_of(Operator(operator), delta, kept=bool(kept)))
         held = archive.get(variant)

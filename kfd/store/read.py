@@ -15,17 +15,16 @@ from kfd.base.failure import Exhausted, NotFound
 from kfd.base.ids import CampaignId, CandidateId, campaign_of, ordinal_of
 from kfd.base.work import AdmitResult
 from kfd.core.campaign.mutation import Mutation
-from kfd.core.campaign.state import CampaignSpec, DiscardReason
-from kfd.core.views import CampaignView, CandidateView, ChildView, EventRow, PromptView
+from kfd.core.campaign.state import BUILD, CONFIRM, RUN, CampaignSpec, DiscardReason
+from kfd.core.views import CampaignView, CandidateView, ChildView, EventRow, PromptView, SearchView
 from kfd.store import prompts, rows
-from kfd.store.rows import CANDIDATE_COLUMNS
+from kfd.store.rows import CANDIDATE_COLUMNS, RECORD_COLUMNS
+from kfd.store.search import search_view
 
 __all__ = ["Reader"]
 
 QUERY_SECONDS = 2.0
 """A query that takes longer is stopped: readers must not pin the log."""
-
-_RECORD = "state, reason, best, final_speedups, verify_note, verifications, active_ns, incidents, admitted"
 
 
 class Reader:
@@ -96,17 +95,21 @@ class Reader:
 
     async def campaign(self, campaign: CampaignId) -> CampaignView:
         """One campaign. Raises NotFound."""
-        found = await self._all(f"SELECT id, spec, {_RECORD} FROM campaign WHERE id = ?", (campaign,))
+        found = await self._all(f"SELECT id, spec, {RECORD_COLUMNS} FROM campaign WHERE id = ?", (campaign,))
         if not found:
             raise NotFound(f"no campaign {campaign}", mend="kfd-client list shows those that exist")
         return await self._campaign_view(found[0])
+
+    async def search(self, campaign: CampaignId) -> SearchView:
+        """How its search stands."""
+        return await search_view(self._all, campaign)
 
     async def campaigns(self, state: str, limit: int) -> list[CampaignView]:
         """The newest campaigns, newest first; of one state unless it is empty."""
         where = "WHERE state = ?" if state else ""
         arguments = (state, limit) if state else (limit,)
         found = await self._all(
-            f"SELECT id, spec, {_RECORD} FROM campaign {where} ORDER BY submitted_at DESC, rowid DESC LIMIT ?",
+            f"SELECT id, spec, {RECORD_COLUMNS} FROM campaign {where} ORDER BY submitted_at DESC, rowid DESC LIMIT ?",
             arguments,
         )
         return [await self._campaign_view(row) for row in found]
@@ -173,19 +176,22 @@ class Reader:
         if not found:
             raise NotFound(f"no candidate {candidate}", mend=f"kfd-client status {campaign}")
         reports = await self._all(
-            "SELECT body FROM report WHERE campaign = ? AND ordinal = ? AND purpose IN ('build', 'run', 'confirm') "
-            "ORDER BY CASE purpose WHEN 'confirm' THEN 0 WHEN 'run' THEN 1 ELSE 2 END LIMIT 1",
+            "SELECT purpose = 'build', body FROM report WHERE campaign = ? AND ordinal = ? "
+            "AND (purpose IN ('build', 'run') OR purpose GLOB 'confirm[0-9]*') "
+            "ORDER BY purpose GLOB 'confirm*', purpose = 'run', length(purpose), purpose",
             (campaign, ordinal),
         )
+        jobs = [f"{candidate}.{purpose}" for purpose in (BUILD, RUN, *(f"{CONFIRM}{n}" for n in range(1, 10)))]
         attempts = await self._all(
-            "SELECT coalesce(sum(attempt), 0) FROM job WHERE campaign = ? AND id IN (?, ?, ?)",
-            (campaign, f"{candidate}.build", f"{candidate}.run", f"{candidate}.confirm"),
+            f"SELECT coalesce(sum(attempt), 0) FROM job WHERE campaign = ? AND id IN ({', '.join('?' * len(jobs))})",
+            (campaign, *jobs),
         )
         return CandidateView(
             candidate=rows.candidate_from_row(found[0][:-1]),
             campaign=campaign,
             elite=bool(found[0][-1]),
-            report=rows.report_from_text(reports[0][0]) if reports else None,
+            report=rows.report_from_text(reports[-1][1]) if reports else None,
+            build=rows.report_from_text(reports[0][1]) if reports and reports[0][0] else None,
             attempts=attempts[0][0],
         )
 

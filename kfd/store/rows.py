@@ -30,6 +30,7 @@ from kfd.store.old_specs import translated
 
 __all__ = [
     "CANDIDATE_COLUMNS",
+    "RECORD_COLUMNS",
     "Row",
     "campaign_record",
     "campaign_spec",
@@ -56,7 +57,11 @@ CANDIDATE_COLUMNS = (
     "campaign, ordinal, state, outcome, text, operator, parent, parent_source, inspirations, nth, generation, "
     "repair_depth, model, source, normal, cell, artifact, fitness, speedups, input_tokens, output_tokens, worker, "
     "rival, rival_artifact, confirmations, length, asked_at, asked_model, variant, strategy, reaction, island, hints, "
-    "parent_cell, parent_fitness, told, told_fitness, kept, best, space, point"
+    "parent_cell, parent_fitness, told, told_fitness, kept, best, space, point, origin"
+)
+
+RECORD_COLUMNS = (
+    "state, reason, best, final_speedups, verify_note, verifications, active_ns, incidents, admitted, roofline"
 )
 
 TEXT_LIMIT = 8 << 20
@@ -176,6 +181,7 @@ def candidate_row(campaign: CampaignId, candidate: Candidate) -> Row:
         int(candidate.told is not None and candidate.told.best),
         None if candidate.space is None else _dumps(encode(candidate.space)),
         " ".join(f"{name}={value}" for name, value in candidate.values),
+        candidate.origin,
     )
 
 
@@ -211,6 +217,7 @@ def candidate_from_row(row: Row) -> Candidate:
         length=row[25],
         space=None if row[39] is None else decode(Declared, json.loads(row[39])),
         values=_values(row[40]),
+        origin=None if row[41] is None else CandidateId(row[41]),
         asked=Asked(
             at=row[26],
             model=row[27],
@@ -232,7 +239,7 @@ def campaign_spec(text: str) -> CampaignSpec:
 
 
 def record_row(record: CampaignRecord) -> Row:
-    """(state, reason, best, final_speedups, verify_note, verifications, active_ns, incidents, admitted)."""
+    """Row in the order of ``RECORD_COLUMNS``."""
     return (
         record.state.value,
         record.reason,
@@ -243,11 +250,12 @@ def record_row(record: CampaignRecord) -> Row:
         record.active_ns,
         record.incidents,
         int(record.admitted),
+        record.roofline,
     )
 
 
 def campaign_record(id_: str, row: Row) -> CampaignRecord:
-    """Record from the columns of ``record_row``."""
+    """Record from a row in the order of ``RECORD_COLUMNS``."""
     return CampaignRecord(
         id=CampaignId(id_),
         state=CampaignState(row[0]),
@@ -259,6 +267,7 @@ def campaign_record(id_: str, row: Row) -> CampaignRecord:
         active_ns=row[6],
         incidents=row[7],
         admitted=bool(row[8]),
+        roofline=row[9],
     )
 
 

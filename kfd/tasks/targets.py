@@ -89,7 +89,7 @@ TOOLCHAINS: dict[str, Toolchain] = {
         ),
         Toolchain(
             name="sim",
-            targets=("sim:device",),
+            targets=("sim:device", "sim:other"),
             suffixes=(".cpp", ".cc", ".cxx", ".txt"),
             flag=_CPP_FLAG,
             simulated=True,

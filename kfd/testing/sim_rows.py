@@ -101,6 +101,7 @@ class Rows:
             closed={(c.parent_source, c.operator.value) for c in mine if c.outcome == missed},
             outcomes=[learning.outcome_of(c, spec.baseline) for c in told if c.outcome != missed],
             mutations=self.mutations_of(id_),
+            migrants=[c for c in mine if c.operator is Operator.MIGRATE],
             tuning=[c for c in mine if c.operator is Operator.TUNE or c.space is not None],
             last_asked={c.operator: c.asked.at for c in mine if c.operator in learning.PERIODIC},
             told=max((c.told.nth for c in told if c.told is not None), default=0),

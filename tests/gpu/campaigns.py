@@ -36,6 +36,7 @@ def main(names: list[str]) -> int:
             "outcomes": {count.key: count.value for count in campaign.candidates_by_outcome},
             "final": speeds,
             "noise_floor": campaign.noise_floor,
+            "roofline": round(campaign.search.roofline, 3),
             "active_s": round(campaign.active_ns / 1e9, 1),
             "candidates": [
                 [

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from kfd.base.digest import digest_of
+from kfd.base.evidence import from_facts
 from kfd.base.work import BuildSpec, VerdictCode
 from kfd.tasks import launchplan, load, pack
 from kfd.tasks.launchbind import bind
@@ -18,6 +19,7 @@ from kfd.tasks.launchplan import LaunchPlan
 from kfd.tasks.spec import TaskSpec
 from kfd_worker.sandbox.box import Ended, Limit
 from kfd_worker.toolchains import cubin, package
+from kfd_worker.toolchains.compiled import split_listing
 from kfd_worker.toolchains.cuda import HOST_FORM, Cuda, architectures
 from kfd_worker.toolchains.elf import exported_symbols
 from kfd_worker.toolchains.port import SOURCE, BuildRequest, NotInstalled, Refused, Unusable
@@ -90,14 +92,17 @@ def test_device_code_becomes_a_cubin_with_its_facts(target: str, tmp_path: Path)
     spec = spec_of("softmax_cuda", target=target, defines=(("THREADS", "512"),))
     ended = made(toolchain, spec, tmp_path)
     assert ended.code == 0, ended.log
-    assert cubin.kernels(ended.stdout) == {"softmax"}
-    assert toolchain.missing(ended.stdout, ["softmax"]) == ""
-    assert 'extern "C" __global__ void softmaks' in toolchain.missing(ended.stdout, ["softmaks"])
+    _, code = split_listing(ended.stdout)
+    assert cubin.kernels(code) == {"softmax"}
+    assert toolchain.missing(code, ["softmax"]) == ""
+    assert 'extern "C" __global__ void softmaks' in toolchain.missing(code, ["softmaks"])
     # 512 floats of static shared memory: the chosen tunable became a macro.
     assert "shared=2048" in dict(toolchain.facts(spec, ended))["ptxas.softmax"]
+    seen = from_facts(toolchain.facts(spec, ended))
+    assert (seen.shared, seen.barriers, seen.global_atomics, seen.kernels) == (True, True, False, 1)
     task, plan, _ = asked(toolchain, spec)
     header, payload = package.read(toolchain.artifact(spec, task, plan, ended))
-    assert payload == ended.stdout
+    assert payload == code
     assert header["abi"]["kind"] == "cubin"
     assert header["abi"]["target"] == target
     assert header["tunables"] == {"THREADS": 512}
@@ -142,7 +147,7 @@ def test_the_host_form_becomes_a_library(tmp_path: Path) -> None:
     spec = spec_of("softmax_cuda", source)
     ended = made(toolchain, spec, tmp_path)
     assert ended.code == 0, ended.log
-    assert "solve" in exported_symbols(ended.stdout)
+    assert "solve" in exported_symbols(split_listing(ended.stdout)[1])
     task, plan, _ = asked(toolchain, spec)
     assert plan is None
     with pytest.raises(Unusable, match="does not define softmax"):

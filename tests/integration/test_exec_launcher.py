@@ -13,6 +13,7 @@ import pytest
 import pytest_asyncio
 
 from kfd.base.digest import Digest
+from kfd.base.evidence import from_facts
 from kfd.base.instant import SECOND
 from kfd.base.work import (
     BuildResult,
@@ -100,9 +101,30 @@ async def test_an_honest_kernel_is_built_checked_and_timed(rig: Rig) -> None:
     assert {(one.case, one.baseline) for one in detail.comparisons} == {("large", "reference"), ("large", "initial")}
     assert all(len(one.candidate_ns) == len(one.baseline_ns) == 3 for one in detail.comparisons)
     assert {one.baseline for one in detail.speedups} == {"reference", "initial"}
+    # 200 003 floats in and as many out; a copy of as much takes more than a microsecond and less than a second.
+    (roof,) = detail.roofs
+    assert (roof.case, roof.moved_bytes) == ("large", 2 * 4 * 200_003)
+    assert 1_000 < roof.copy_ns < SECOND
     assert rig.stages == [Stage.BUILD, Stage.FETCH, Stage.CHECK, Stage.BENCHMARK]
     assert {name for name, _ in done.report.stages_ns} == {"fetch", "check", "benchmark"}
     assert dict(done.report.environment)["threads"]
+    assert dict(done.report.environment)["device.cores"]
+
+
+async def test_a_build_tells_what_its_machine_code_shows(rig: Rig) -> None:
+    """A pragma that the compiler could not follow is no vector code, whatever the source says."""
+    claimed = HONEST.replace("    for", "    #pragma omp simd\n    for")
+    chained = (
+        DELAY.replace("ROUNDS", "1000")
+        .replace("    for (int64_t i = 0; i < n", "    volatile float one = 1.0f;\n    for (int64_t i = 0; i < n")
+        .replace("2.0f * x[i]", "2.0f * one * x[i]")
+    )
+    seen = []
+    for block in (claimed, chained):
+        done = await rig.build(block)
+        assert isinstance(done.report.detail, BuildResult)
+        seen.append(from_facts(done.report.detail.facts).scalar)
+    assert seen == [False, True]
 
 
 @pytest.mark.parametrize("name", list(LOOKALIKES))

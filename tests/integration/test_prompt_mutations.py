@@ -85,7 +85,7 @@ class Store:
         note = Diagnostic(file="kernel.cpp", line=6, column=1, severity="warning", text=f"unused {SECRET}")
         build = Report(
             outcome=Verdict(code=VerdictCode.OK),
-            detail=BuildResult(diagnostics=(note,), facts=(("vector width", "256"),)),
+            detail=BuildResult(diagnostics=(note,), facts=(("solve.vector_width", "256"),)),
         )
         return [
             ChildView(
@@ -193,7 +193,7 @@ async def test_the_question_tells_what_the_store_holds_and_the_answer_is_a_new_t
     assert f"### {SPEC.id}-9: ok, by rewrite" in user
     assert "fitness 0.9000, its parent 0.7000: counts as a gain of 0.2000" in user
     assert "1.500x against reference [1.470, 1.530], 8 rounds" in user
-    assert "- build: vector width: 256" in user
+    assert "- fact: solve.vector_width: 256" in user
     assert "case odd: wrong, relative L2 error 0.5, element 3" in user
     assert "case even" not in user
     assert f"### {SPEC.id}-7: no_code" in user

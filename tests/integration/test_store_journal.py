@@ -12,9 +12,10 @@ import pytest
 
 from kfd.base.codec import encode
 from kfd.base.failure import CallerError, NotFound
-from kfd.base.ids import CandidateId
+from kfd.base.ids import CampaignId, CandidateId
 from kfd.core.campaign.machine import Campaign
 from kfd.core.campaign.ports import Loaded
+from kfd.core.campaign.state import DiscardReason
 from kfd.core.commands import Command, SaveText
 from kfd.core.fleet.model import Fact, JobState
 from kfd.core.search.operators import Operator
@@ -24,6 +25,7 @@ from kfd.store.load import load
 from kfd.store.migrate import APPLICATION_ID, migrations
 from kfd.store.old_specs import translated
 from kfd.store.read import Reader
+from kfd.store.search import RECENT
 from kfd.testing.simulation import Simulation, drafted, sim_spec
 from tests.property import test_search_restart as search_restart
 from tests.unit.test_core_campaign import answer, judge
@@ -277,6 +279,49 @@ async def test_counts_are_derived_from_rows(journal: Journal, reader: Reader) ->
         owner for (of, _), owner in simulation.rows.elites.items() if of == spec.id
     }
     assert len(elites) == view.cells
+
+
+@pytest.mark.parametrize("steps", [20, 200])
+async def test_the_searchs_standing_is_derived_from_rows(journal: Journal, reader: Reader, steps: int) -> None:
+    """Counted here in Python over the same rows, running and ended."""
+    simulation = Simulation(search_restart.answer, search_restart.judge)
+    spec = search_restart.spec_of(3, search_restart.EVERYTHING)
+    simulation.submit(spec, drafted("initial"))
+    for _ in range(steps):
+        simulation.step()
+    await write(journal, [*simulation.commands, *source_texts(simulation)])
+    view = await reader.search(spec.id)
+    every = sorted(simulation.rows.candidates.values(), key=lambda one: one.ordinal)
+    asked = [
+        one
+        for one in every
+        if one.operator not in (Operator.INITIAL, Operator.TUNE) and one.outcome != DiscardReason.NO_RECORDING
+    ]
+    newest = asked[-RECENT:]
+    assert view.recent == len(newest)
+    shares = {(one.kind, one.name): (one.asked, one.recent, one.elites) for one in view.shares}
+    for kind, name in (("operator", lambda one: one.operator.value), ("prompt", lambda one: one.asked.variant)):
+        for value in {name(one) for one in asked}:
+            chosen = [one for one in asked if name(one) == value]
+            kept = sum(one.told is not None and one.told.kept for one in chosen)
+            assert shares[kind, value] == (len(chosen), sum(one in newest for one in chosen), kept)
+    hinted = [one for one in asked if one.asked.hints]
+    assert view.hinted == len(hinted)
+    assert view.hints == (hinted[-1].asked.words if hinted else ())
+    assert view.reaction == newest[-1].asked.reaction
+    assert view.reacting == sum(bool(one.asked.reaction) for one in asked)
+    points = [one for one in every if one.operator is Operator.TUNE]
+    assert (view.points, view.templates) == (len(points), len({one.parent for one in points}))
+    assert view.swept == (points[-1].parent if points else None)
+    if steps == 200:
+        assert hinted
+        assert points
+        assert view.reacting
+
+
+async def test_a_campaign_that_has_asked_nothing_stands_at_nothing(reader: Reader) -> None:
+    view = await reader.search(CampaignId("c"))
+    assert (view.shares, view.recent, view.hints, view.reaction, view.swept) == ((), 0, (), "", None)
 
 
 @pytest.mark.parametrize("text", ["", "ünïcode 😀\r\nCRLF\t\x00nul", "a\ud800b", "x" * 100_000])

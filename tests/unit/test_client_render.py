@@ -91,6 +91,37 @@ def test_the_screen_of_a_campaign() -> None:
     )
 
 
+def test_the_screen_shows_how_the_search_stands() -> None:
+    search = control_pb2.Search(
+        asked=[
+            control_pb2.Share(kind="operator", name="rewrite", asked=50, recent=30, elites=4),
+            control_pb2.Share(kind="operator", name="patch", asked=10, recent=10),
+            control_pb2.Share(kind="model", name="small", asked=45, recent=38),
+            control_pb2.Share(kind="model", name="large", asked=15, recent=2),
+            control_pb2.Share(kind="prompt", name="a1b2c3", asked=60, recent=40),
+        ],
+        recent=40,
+        hinted=12,
+        hints=["Fuse the steps.", "Use tiles."],
+        reaction="switch_operators",
+        reacting=9,
+        templates=1,
+        points=14,
+        swept="c7f3k2x-31",
+        roofline=0.417,
+    )
+    shown = render.campaign_screen(campaign(search=search)).splitlines()
+    assert shown[8:15] == [
+        "asked    rewrite 50 (30 of the newest 40), patch 10 (10 of the newest 40)",
+        "models   small 45 (38 of the newest 40), large 15 (2 of the newest 40)",
+        "hints    in 12 questions; the newest: Fuse the steps. Use tiles.",
+        "sweeps   14 points of 1 template, now c7f3k2x-31",
+        "plateau  now switch_operators; 9 questions asked during one",
+        "roof     the best reaches 42% of a plain copy's speed",
+        "lost     1 incident, none charged to a candidate",
+    ]
+
+
 def test_the_ending_of_a_campaign_says_what_recordings_are() -> None:
     ended = campaign(state="finished", reason="budget spent", generator="recorded", final_speeds=[speed(value=1.79)])
     assert render.ending(ended) == (

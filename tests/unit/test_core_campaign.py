@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
+from kfd.base.evidence import Evidence, to_fact
 from kfd.base.ids import CandidateId
 from kfd.base.instant import MINUTE, SECOND
-from kfd.base.work import AdmitSpec, BuildSpec, Incident, IncidentCode, Report, RunSpec, VerdictCode
+from kfd.base.work import AdmitSpec, BuildResult, BuildSpec, Incident, IncidentCode, Report, RunSpec, VerdictCode
 from kfd.core.campaign.state import CampaignSpec, CampaignState
 from kfd.core.commands import DraftRequest, StartDraft
 from kfd.core.events import (
@@ -75,6 +77,26 @@ def test_a_campaign_judges_its_budget_exactly_and_measures_the_winner_afresh() -
     assert record.best is not None
     assert record.final_speedups
     assert f"{record.best}.verify1" in simulation.rows.settled
+
+
+def test_the_compiled_form_decides_a_kernels_cell() -> None:
+    """What the build reports goes before what the source says, in the row, in the archive and for the search."""
+
+    def compiled(job: Job) -> Report:
+        report = judge(job)
+        if isinstance(report.detail, BuildResult) and report.detail.artifact is not None:
+            seen = (to_fact(Evidence(global_atomics=True)),)
+            report = replace(report, detail=replace(report.detail, facts=seen))
+        return report
+
+    spec = sim_spec()
+    simulation = run(spec, judge=compiled)
+    built = [one for one in simulation.rows.candidates.values() if one.artifact is not None]
+    assert built
+    assert {one.cell[2] for one in built if one.cell is not None} == {3}
+    assert {cell[2] for _, cell in simulation.rows.elites} == {3}
+    unbuilt = [one for one in simulation.rows.candidates.values() if one.outcome == VerdictCode.COMPILE_ERROR]
+    assert {one.cell[2] for one in unbuilt if one.cell is not None} == {0}
 
 
 def test_the_initial_kernel_is_measured_before_anything_is_asked() -> None:

@@ -84,7 +84,8 @@ def measured(task: LoadedTask, fake: Fake, bytes_per_s: float = 1e12) -> tuple[l
     found: list[CaseResult] = []
     side = cast(Side, fake)
     checked = check(task, SECRET, side, (), found, lambda _: None, CheckNotes(), draws)
-    return benchmark(task, SECRET, PLAN, side, (), checked, lambda _: None, bytes_per_s, draws), found
+    comparisons, _ = benchmark(task, SECRET, PLAN, side, (), checked, lambda _: None, bytes_per_s, draws)
+    return comparisons, found
 
 
 def test_an_honest_side_is_right_and_timed_and_never_sees_a_timed_content_twice(task: LoadedTask) -> None:

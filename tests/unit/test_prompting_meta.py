@@ -96,7 +96,7 @@ def test_the_meta_prompter_is_told_what_became_of_each_child() -> None:
     assert "### c1-7: ok, by rewrite" in user
     assert "fitness 0.9000, its parent 0.7000: counts as a gain of 0.2000" in user
     assert "1.830x against reference [1.800, 1.860], 24 rounds" in user
-    assert "build: vector width: 256" in user
+    assert "fact: vector width: 256" in user
     assert "-slow\n+fast" in user
     assert "### c1-9: incorrect, by patch" in user
     assert "case odd: wrong, relative L2 error 0.3" in user

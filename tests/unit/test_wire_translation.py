@@ -28,6 +28,7 @@ from kfd.base.work import (
     Limits,
     MeasurementPlan,
     Report,
+    Roof,
     RunResult,
     RunSpec,
     SlotKind,
@@ -161,6 +162,9 @@ run_results = st.builds(
         max_size=2,
     ).map(tuple),
     ran=st.none() | digests,
+    roofs=st.lists(
+        st.builds(Roof, case=texts, moved_bytes=st.integers(0, convert.INT_MAX), copy_ns=spans), max_size=2
+    ).map(tuple),
 )
 all_reports = st.builds(
     Report,

@@ -5,11 +5,13 @@ from __future__ import annotations
 import secrets
 import sys
 import time
+from collections.abc import Iterator
 
 import click
 import grpc
 
 from kfd.api.v1 import common_pb2, control_pb2
+from kfd.base.digest import Digest
 from kfd.base.failure import BadInput
 from kfd.tasks import load, pack, problems
 from kfd_client import render
@@ -32,7 +34,12 @@ _ATTEMPTS = 4
 @click.option("--model", "models", multiple=True, help="Configured model to ask; may be repeated [all].")
 @click.option("--seed", type=click.IntRange(1, 2**63 - 1), help="Seed of the search [drawn].")
 @click.option("--name", default="", help="Name of the campaign [task and a counter].")
-@click.option("--target", default="", help="Target, such as cpp:native [the task's first].")
+@click.option(
+    "--target",
+    "targets",
+    multiple=True,
+    help="Target, such as cpp:native, or `all`; several make one campaign each, which share their elites [the first].",
+)
 @click.option("--in-flight", type=click.IntRange(1, 256), help="Candidates worked on at once.")
 @click.option("--idempotency-key", default="", help="The same key starts one campaign only [drawn].")
 @click.option("--wait/--no-wait", default=None, help="Follow until the end [on a terminal only].")
@@ -46,7 +53,7 @@ def submit_command(
     models: tuple[str, ...],
     seed: int | None,
     name: str,
-    target: str,
+    targets: tuple[str, ...],
     in_flight: int | None,
     idempotency_key: str,
     wait: bool | None,
@@ -56,53 +63,80 @@ def submit_command(
     On a terminal it is followed to its end; elsewhere only the id is printed. Ctrl-C ends the following, not
     the campaign.
     """
-    archive = _checked(task)
+    archive, offered = _checked(task)
     options = control_pb2.CampaignOptions(
         name=name,
         generator=generator or "",
         candidates=candidates or 0,
         max_ns=round((hours or 0) * 3600e9),
         seed=seed or 0,
-        target=target,
         in_flight=in_flight or 0,
         models=models,
     )
     session: Session = context.session()
     digest = upload(session, archive)
-    request = control_pb2.SubmitCampaignRequest(
-        idempotency_key=idempotency_key or secrets.token_hex(16),
-        task=common_pb2.Digest(hash=digest.hash, size=digest.size),
-        options=options,
-    )
-    started = _submit(session, request)
     terminal = sys.stdout.isatty()
-    if context.json and not wait:
-        context.data(started)
-    elif not context.json:
-        if terminal:
-            again = "was there already" if started.existed else "started"
-            context.say(f"{started.campaign}  {started.name}  {again}")
-            context.say(
-                f"  follow  kfd-client logs {started.campaign} -f     stop  kfd-client cancel {started.campaign}"
-            )
-        else:
-            context.say(started.campaign)
+    campaigns = []
+    for request in _requests(options, digest, idempotency_key or secrets.token_hex(16), _wanted(targets, offered)):
+        started = _submit(session, request)
+        campaigns.append(started.campaign)
+        if context.json and not wait:
+            context.data(started)
+        elif not context.json:
+            if terminal:
+                again = "was there already" if started.existed else "started"
+                context.say(f"{started.campaign}  {started.name}  {again}")
+                context.say(
+                    f"  follow  kfd-client logs {started.campaign} -f     stop  kfd-client cancel {started.campaign}"
+                )
+            else:
+                context.say(started.campaign)
     if wait is False or (wait is None and not terminal):
         return int(Exit.DONE)
-    return _followed(context, session, started.campaign, terminal)
+    worst = int(Exit.DONE)
+    for campaign in campaigns:
+        ended = _followed(context, session, campaign, terminal)
+        if ended == Exit.INTERRUPTED:
+            return ended
+        worst = max(worst, ended)
+    return worst
 
 
-def _checked(task: str) -> bytes:
-    """The archive of a task without problems. Raises Failure with all of them."""
+def _wanted(targets: tuple[str, ...], offered: tuple[str, ...]) -> tuple[str, ...]:
+    """The targets asked for, each once; an empty one lets the daemon take the task's first."""
+    named = [one for target in targets for one in (offered if target == "all" else (target,))]
+    return tuple(dict.fromkeys(named)) or ("",)
+
+
+def _requests(
+    options: control_pb2.CampaignOptions, digest: Digest, key: str, targets: tuple[str, ...]
+) -> Iterator[control_pb2.SubmitCampaignRequest]:
+    """A request for each target. Several are one group, each with a key and a name of its own."""
+    for target in targets:
+        one = control_pb2.CampaignOptions()
+        one.CopyFrom(options)
+        one.target = target
+        if len(targets) > 1:
+            one.group = key
+            one.name = f"{options.name}-{target.partition(':')[2] or target}" if options.name else ""
+        yield control_pb2.SubmitCampaignRequest(
+            idempotency_key=f"{key}:{target}" if len(targets) > 1 else key,
+            task=common_pb2.Digest(hash=digest.hash, size=digest.size),
+            options=one,
+        )
+
+
+def _checked(task: str) -> tuple[bytes, tuple[str, ...]]:
+    """The archive of a task without problems, and its targets. Raises Failure with all problems."""
     try:
         archive = pack(task)
-        load(archive)
+        targets = load(archive).spec.targets
     except BadInput as error:
         found = problems(archive) if "archive" in locals() else [error]
         more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
         mend = error.mend + (f" See all of them: kfd-client validate {task}" if more else "")
         raise Failure(f"{error}{more}", code=Exit.USAGE, mend=mend, file=error.file, line=error.line) from None
-    return archive
+    return archive, targets
 
 
 def _submit(session: Session, request: control_pb2.SubmitCampaignRequest) -> control_pb2.SubmitCampaignResponse:

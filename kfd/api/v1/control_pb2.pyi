@@ -83,6 +83,7 @@ class CampaignOptions(_message.Message):
     IN_FLIGHT_FIELD_NUMBER: _builtins.int
     MODELS_FIELD_NUMBER: _builtins.int
     VALIDATE_ONLY_FIELD_NUMBER: _builtins.int
+    GROUP_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """empty: task name and a counter"""
     generator: _builtins.str
@@ -99,6 +100,8 @@ class CampaignOptions(_message.Message):
     """0: the daemon's default"""
     validate_only: _builtins.bool
     """prove the task and its kernel on a worker, ask nothing"""
+    group: _builtins.str
+    """campaigns of one group, for several targets of one task, share their elites"""
     @_builtins.property
     def models(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """empty: all configured"""
@@ -115,10 +118,11 @@ class CampaignOptions(_message.Message):
         in_flight: _builtins.int = ...,
         models: _abc.Iterable[_builtins.str] | None = ...,
         validate_only: _builtins.bool = ...,
+        group: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["candidates", b"candidates", "generator", b"generator", "in_flight", b"in_flight", "max_ns", b"max_ns", "models", b"models", "name", b"name", "seed", b"seed", "target", b"target", "validate_only", b"validate_only"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["candidates", b"candidates", "generator", b"generator", "group", b"group", "in_flight", b"in_flight", "max_ns", b"max_ns", "models", b"models", "name", b"name", "seed", b"seed", "target", b"target", "validate_only", b"validate_only"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -292,6 +296,7 @@ class Campaign(_message.Message):
     SIMULATED_FIELD_NUMBER: _builtins.int
     PROBES_FIELD_NUMBER: _builtins.int
     NOISE_FLOOR_FIELD_NUMBER: _builtins.int
+    SEARCH_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     name: _builtins.str
     state: _builtins.str
@@ -341,6 +346,10 @@ class Campaign(_message.Message):
     def probes(self) -> _containers.RepeatedCompositeFieldContainer[Global___ProbeView]:
         """what was tried on the task before the campaign began"""
 
+    @_builtins.property
+    def search(self) -> Global___Search:
+        """how the search stands; not in lists"""
+
     def __init__(
         self,
         *,
@@ -372,14 +381,110 @@ class Campaign(_message.Message):
         simulated: _builtins.bool = ...,
         probes: _abc.Iterable[Global___ProbeView] | None = ...,
         noise_floor: _builtins.float = ...,
+        search: Global___Search | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["task", b"task"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["search", b"search", "task", b"task"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["active_ns", b"active_ns", "baseline", b"baseline", "best", b"best", "best_speeds", b"best_speeds", "budget_candidates", b"budget_candidates", "budget_ns", b"budget_ns", "candidates_by_outcome", b"candidates_by_outcome", "cells", b"cells", "final_speeds", b"final_speeds", "generator", b"generator", "id", b"id", "incidents", b"incidents", "incidents_unresolved", b"incidents_unresolved", "initial", b"initial", "input_tokens", b"input_tokens", "last_seq", b"last_seq", "name", b"name", "noise_floor", b"noise_floor", "output_tokens", b"output_tokens", "probes", b"probes", "reason", b"reason", "simulated", b"simulated", "state", b"state", "submitted_at", b"submitted_at", "target", b"target", "task", b"task", "verify_note", b"verify_note", "waiting_for", b"waiting_for"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["active_ns", b"active_ns", "baseline", b"baseline", "best", b"best", "best_speeds", b"best_speeds", "budget_candidates", b"budget_candidates", "budget_ns", b"budget_ns", "candidates_by_outcome", b"candidates_by_outcome", "cells", b"cells", "final_speeds", b"final_speeds", "generator", b"generator", "id", b"id", "incidents", b"incidents", "incidents_unresolved", b"incidents_unresolved", "initial", b"initial", "input_tokens", b"input_tokens", "last_seq", b"last_seq", "name", b"name", "noise_floor", b"noise_floor", "output_tokens", b"output_tokens", "probes", b"probes", "reason", b"reason", "search", b"search", "simulated", b"simulated", "state", b"state", "submitted_at", b"submitted_at", "target", b"target", "task", b"task", "verify_note", b"verify_note", "waiting_for", b"waiting_for"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Campaign: _TypeAlias = Campaign  # noqa: Y015
+
+@_typing.final
+class Search(_message.Message):
+    """What a campaign's search has asked for and what it reacts to."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ASKED_FIELD_NUMBER: _builtins.int
+    RECENT_FIELD_NUMBER: _builtins.int
+    HINTED_FIELD_NUMBER: _builtins.int
+    HINTS_FIELD_NUMBER: _builtins.int
+    REACTION_FIELD_NUMBER: _builtins.int
+    REACTING_FIELD_NUMBER: _builtins.int
+    TEMPLATES_FIELD_NUMBER: _builtins.int
+    POINTS_FIELD_NUMBER: _builtins.int
+    SWEPT_FIELD_NUMBER: _builtins.int
+    ROOFLINE_FIELD_NUMBER: _builtins.int
+    recent: _builtins.int
+    """how many of the newest questions "recent" in shares counts"""
+    hinted: _builtins.int
+    """questions that were asked with hints"""
+    reaction: _builtins.str
+    """the plateau reaction in force at the newest question"""
+    reacting: _builtins.int
+    """questions that were asked during a plateau"""
+    templates: _builtins.int
+    """templates that were swept or wait for it"""
+    points: _builtins.int
+    """points of their spaces that were measured"""
+    swept: _builtins.str
+    """the template of the newest point"""
+    roofline: _builtins.float
+    """share of a plain copy's speed that the best reaches; 0 when unknown"""
+    @_builtins.property
+    def asked(self) -> _containers.RepeatedCompositeFieldContainer[Global___Share]: ...
+    @_builtins.property
+    def hints(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """those of the newest such question, in words"""
+
+    def __init__(
+        self,
+        *,
+        asked: _abc.Iterable[Global___Share] | None = ...,
+        recent: _builtins.int = ...,
+        hinted: _builtins.int = ...,
+        hints: _abc.Iterable[_builtins.str] | None = ...,
+        reaction: _builtins.str = ...,
+        reacting: _builtins.int = ...,
+        templates: _builtins.int = ...,
+        points: _builtins.int = ...,
+        swept: _builtins.str = ...,
+        roofline: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["asked", b"asked", "hinted", b"hinted", "hints", b"hints", "points", b"points", "reacting", b"reacting", "reaction", b"reaction", "recent", b"recent", "roofline", b"roofline", "swept", b"swept", "templates", b"templates"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Search: _TypeAlias = Search  # noqa: Y015
+
+@_typing.final
+class Share(_message.Message):
+    """How often one choice of the search was made, and what came of it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KIND_FIELD_NUMBER: _builtins.int
+    NAME_FIELD_NUMBER: _builtins.int
+    ASKED_FIELD_NUMBER: _builtins.int
+    RECENT_FIELD_NUMBER: _builtins.int
+    ELITES_FIELD_NUMBER: _builtins.int
+    kind: _builtins.str
+    """operator, model or prompt"""
+    name: _builtins.str
+    asked: _builtins.int
+    recent: _builtins.int
+    elites: _builtins.int
+    """children that became elites when they were judged"""
+    def __init__(
+        self,
+        *,
+        kind: _builtins.str = ...,
+        name: _builtins.str = ...,
+        asked: _builtins.int = ...,
+        recent: _builtins.int = ...,
+        elites: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["asked", b"asked", "elites", b"elites", "kind", b"kind", "name", b"name", "recent", b"recent"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Share: _TypeAlias = Share  # noqa: Y015
 
 @_typing.final
 class GetCampaignRequest(_message.Message):

@@ -1026,6 +1026,7 @@ class RunResult(_message.Message):
     COMPARISONS_FIELD_NUMBER: _builtins.int
     SPEEDUPS_FIELD_NUMBER: _builtins.int
     RAN_FIELD_NUMBER: _builtins.int
+    ROOFS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def cases(self) -> _containers.RepeatedCompositeFieldContainer[Global___CaseResult]: ...
     @_builtins.property
@@ -1034,6 +1035,8 @@ class RunResult(_message.Message):
     def speedups(self) -> _containers.RepeatedCompositeFieldContainer[Global___Speedup]: ...
     @_builtins.property
     def ran(self) -> _common_pb2.Digest: ...
+    @_builtins.property
+    def roofs(self) -> _containers.RepeatedCompositeFieldContainer[Global___Roof]: ...
     def __init__(
         self,
         *,
@@ -1041,14 +1044,42 @@ class RunResult(_message.Message):
         comparisons: _abc.Iterable[Global___Comparison] | None = ...,
         speedups: _abc.Iterable[Global___Speedup] | None = ...,
         ran: _common_pb2.Digest | None = ...,
+        roofs: _abc.Iterable[Global___Roof] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["ran", b"ran"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cases", b"cases", "comparisons", b"comparisons", "ran", b"ran", "speedups", b"speedups"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cases", b"cases", "comparisons", b"comparisons", "ran", b"ran", "roofs", b"roofs", "speedups", b"speedups"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___RunResult: _TypeAlias = RunResult  # noqa: Y015
+
+@_typing.final
+class Roof(_message.Message):
+    """What a timed case must move at least, and how fast this machine copies as much."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    MOVED_BYTES_FIELD_NUMBER: _builtins.int
+    COPY_NS_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    moved_bytes: _builtins.int
+    copy_ns: _builtins.int
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        moved_bytes: _builtins.int = ...,
+        copy_ns: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["copy_ns", b"copy_ns", "moved_bytes", b"moved_bytes", "name", b"name"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Roof: _TypeAlias = Roof  # noqa: Y015
 
 @_typing.final
 class Probe(_message.Message):

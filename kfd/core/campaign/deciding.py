@@ -12,6 +12,8 @@ from kfd.base.failure import Bug
 from kfd.base.ids import CandidateId, candidate_id
 from kfd.base.instant import Instant
 from kfd.core.campaign import learning
+from kfd.core.campaign.lineage import migrant_of
+from kfd.core.campaign.mutation import first_variant
 from kfd.core.campaign.ports import Output
 from kfd.core.campaign.state import (
     ENDED,
@@ -25,6 +27,7 @@ from kfd.core.campaign.steps import Steps, purpose_of
 from kfd.core.campaign.tuning import point_of
 from kfd.core.commands import DraftRequest, StartDraft
 from kfd.core.fleet.model import NEVER, Job
+from kfd.core.search.archive import Elite
 from kfd.core.search.operators import Operator
 from kfd.core.search.proposals import Proposal
 from kfd.core.search.tuning import Values
@@ -46,17 +49,13 @@ class Deciding(Steps):
             out += self._move(CampaignState.RUNNING, "", now)
         if self.record.state is not CampaignState.RUNNING or self._held:
             return out
-        stop = self._search.stop_reason()
+        stop = self._search.stop_reason(self.record.roofline)
         out += self._mutate(now) if stop is None else []
         while stop is None and len(self._open) < self.spec.in_flight and not self._is_spent(now):
-            point = self.point()
-            proposal = self.proposal() if point is None else None
-            if point is not None:
-                out += self._tune(*point)
-            elif proposal is not None:
-                out += self._ask(proposal)
-            else:
+            another = self._another()
+            if another is None:
                 break
+            out += another
         if self._watch.left(now) <= 0:
             out += self._give_up_drafts()
         if not self._open:
@@ -67,6 +66,17 @@ class Deciding(Steps):
             elif self.proposal() is None:
                 out += self._finish("nothing left to ask", now)
         return out
+
+    def _another(self) -> list[Output] | None:
+        """The next candidate: another target's elite, a sweep's point, else what the search proposes."""
+        migrant = self._lineage.next(self.offered(), self._questions.used)
+        if migrant is not None:
+            return self._take(migrant)
+        point = self.point()
+        if point is not None:
+            return self._tune(*point)
+        proposal = self.proposal()
+        return None if proposal is None else self._ask(proposal)
 
     def owed(self, now: Instant) -> list[Output]:
         """Drafts that should be running and are not: after a restart all of them, else those due again."""
@@ -152,6 +162,19 @@ class Deciding(Steps):
         """Have prompts changed, for candidates that are still to be asked for. Nothing waits for it."""
         return [] if self._is_spent(now) else [*self._evolution.start(self._search, now)]
 
+    def _take(self, elite: Elite) -> list[Output]:
+        """An elite of another target: tried here like any other candidate, but nobody is asked."""
+        nth = self._questions.charge((elite.source, Operator.MIGRATE.value))
+        id_ = candidate_id(self.spec.id, self._next_ordinal)
+        variant = first_variant(self.spec).id
+        candidate = migrant_of(elite, id_, self._next_ordinal, nth, self._told, variant)
+        self._next_ordinal += 1
+        return [*self._put(candidate), self._start(candidate)]
+
+    def exports(self) -> list[Elite]:
+        """What the other campaigns of the group may take."""
+        return self._lineage.exports(self.archive)
+
     def _start(self, candidate: Candidate) -> StartDraft:
         self._questions.begin(candidate.id)
         best = self.archive.best()
@@ -161,7 +184,7 @@ class Deciding(Steps):
                 candidate=candidate.id,
                 ordinal=candidate.ordinal,
                 operator=candidate.operator,
-                parent=candidate.parent,
+                parent=candidate.origin or candidate.parent,
                 parent_source=candidate.parent_source,
                 nth=candidate.nth,
                 inspirations=candidate.inspirations,

@@ -4,12 +4,24 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from kfd.base.evidence import from_facts
 from kfd.base.failure import Bug
-from kfd.base.work import CHECKED_ONLY, INCUMBENT, INITIAL, RunResult, Speedup, Verdict, VerdictCode
+from kfd.base.work import (
+    CHECKED_ONLY,
+    INCUMBENT,
+    INITIAL,
+    BuildResult,
+    Report,
+    RunResult,
+    Speedup,
+    Verdict,
+    VerdictCode,
+)
 from kfd.core.campaign.state import CampaignSpec, Candidate, CandidateState
 from kfd.core.fleet.model import Fact
 from kfd.core.search import fitness as ladder
-from kfd.core.search.archive import AddResult, Elite
+from kfd.core.search.archive import AddResult, Cell, Elite
+from kfd.core.search.compiled import refined
 from kfd.core.search.operators import Operator
 from kfd.core.search.proposals import Broken
 
@@ -20,6 +32,7 @@ __all__ = [
     "baseline_speedup",
     "beats_rival",
     "best_improved",
+    "built_cell",
     "cell_improved",
     "judged",
     "judged_fact",
@@ -107,6 +120,12 @@ def as_elite(candidate: Candidate, speed: Speedup, fitness: float | None = None)
     )
 
 
+def built_cell(candidate: Candidate, report: Report) -> Cell | None:
+    """Its cell once it is built: what the compiled form shows goes before what the source says."""
+    facts = report.detail.facts if isinstance(report.detail, BuildResult) else ()
+    return None if candidate.cell is None else refined(candidate.cell, from_facts(facts))
+
+
 def as_broken(candidate: Candidate) -> Broken:
     """A failed candidate as the search takes it."""
     return Broken(
@@ -130,6 +149,7 @@ def judged_fact(spec: CampaignSpec, candidate: Candidate, speed: Speedup | None,
             ("verdict", candidate.outcome),
             ("operator", candidate.operator.value),
             ("strategy", candidate.asked.strategy or None),
+            ("origin", candidate.origin),
             ("model", candidate.model or None),
             ("variant", candidate.asked.variant or None),
             ("hints", " ".join(candidate.asked.words) or None),

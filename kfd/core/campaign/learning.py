@@ -34,7 +34,7 @@ __all__ = [
     "view",
 ]
 
-UNASKED = (Operator.INITIAL, Operator.TUNE)
+UNASKED = (Operator.INITIAL, Operator.TUNE, Operator.MIGRATE)
 """Nobody's answers: nothing is there that a model could mend."""
 
 PERIODIC = (Operator.TEMPLATE, Operator.SIMPLIFY)

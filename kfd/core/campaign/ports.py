@@ -53,6 +53,8 @@ class Loaded:
     """What the search was told, in the order of telling."""
     mutations: list[Mutation] = field(default_factory=list)
     """Mutations of prompt variants, ended or not, in the order of asking."""
+    migrants: list[Candidate] = field(default_factory=list)
+    """Candidates that were taken from other campaigns of the group."""
     tuning: list[Candidate] = field(default_factory=list)
     """Templates with a space, and the points that were asked for."""
     last_asked: dict[Operator, int] = field(default_factory=dict)

@@ -32,6 +32,11 @@ class Questions:
         """Whether the budget allows no further question."""
         return self._used >= self._budget
 
+    @property
+    def used(self) -> int:
+        """Places of the budget that are used."""
+        return self._used
+
     def charge(self, key: tuple[str, str]) -> int:
         """A new question about (parent digest, operator): how often it was answered before."""
         nth = self._answered.get(key, 0)

@@ -192,27 +192,33 @@ def replay(spec: CampaignSpec, candidates: Sequence[Candidate], mutations: Seque
         raise ValueError(f"{spec.id} was asked for by an older kfd, which did not store what its search was told")
     prompts = _Prompts(spec, mutations)
     stage = _Stage(spec, next((one for one in candidates if one.operator is Operator.INITIAL), None), prompts)
-    heard = 0
+    heard = decisions = 0
 
-    def found(decisions: int, difference: Difference | None) -> Replayed:
+    def found(difference: Difference | None) -> Replayed:
         return Replayed(decisions=decisions, told=heard, mutations=prompts.proved, difference=difference)
 
-    for count, candidate in enumerate(asked):
+    for candidate in asked:
         difference = stage.evolve(candidate.ordinal)
         while difference is None and heard < len(told) and _nth(told[heard]) <= candidate.asked.at:
             difference = stage.tell(told[heard]) or stage.evolve(candidate.ordinal)
             heard += 1
-        if difference is None and candidate.operator is Operator.TUNE:
+        if difference is not None:
+            return found(difference)
+        if candidate.operator is Operator.MIGRATE:
+            # Not decided by this campaign's search: what was on offer is another campaign's history.
+            continue
+        if candidate.operator is Operator.TUNE:
             difference = _point_difference(candidate, stage.point(candidate))
         elif difference is None:
             difference = _difference(candidate, stage.ask(candidate))
         if difference is not None:
-            return found(count, difference)
+            return found(difference)
+        decisions += 1
     difference = stage.evolve(None)
     while difference is None and heard < len(told):
         difference = stage.tell(told[heard]) or stage.evolve(None)
         heard += 1
-    return found(len(asked), difference or prompts.left())
+    return found(difference or prompts.left())
 
 
 def _nth(candidate: Candidate) -> int:

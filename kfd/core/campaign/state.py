@@ -128,6 +128,8 @@ class CampaignSpec:
     """Prove the task and its kernel, ask nothing."""
     regions: tuple[tuple[Region, str], ...] = ()
     """What the first prompt variant says; campaigns of an older kfd have none."""
+    group: str = ""
+    """Campaigns of one group search for several targets of one task and share their elites; empty for one alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,6 +184,8 @@ class Candidate:
     inspirations: tuple[CandidateId, ...]
     nth: int
     """How often (parent_source, operator) was answered before."""
+    origin: CandidateId | None = None
+    """The elite of another campaign of the group that it was taken from; None for all others."""
     generation: int
     repair_depth: int
     state: CandidateState = CandidateState.DRAFTING
@@ -245,6 +249,8 @@ class CampaignRecord:
     incidents: int = 0
     admitted: bool = False
     """Whether a worker has proved the task: it refuses wrong answers."""
+    roofline: float | None = None
+    """Share of a plain copy's speed that the best reaches (``roofline.roofline_share``); None while it is not known."""
 
 
 def build_job(spec: CampaignSpec, candidate: Candidate, source: str) -> Job:

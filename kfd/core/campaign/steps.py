@@ -6,15 +6,18 @@ returns its outputs and leaves the state consistent.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from kfd.base.digest import Digest
 from kfd.base.failure import Bug
 from kfd.base.ids import CandidateId, candidate_id, candidate_of, job_id
 from kfd.base.instant import Instant
+from kfd.base.roofline import roofline_share
 from kfd.base.work import AdmitResult, Incident, Report, RunResult, Speedup, Stopped, Verdict, VerdictCode
 from kfd.core.campaign import judging, learning
 from kfd.core.campaign.evolution import Evolution
+from kfd.core.campaign.lineage import Lineage
 from kfd.core.campaign.ports import CancelJob, Enqueue, Loaded, Output
 from kfd.core.campaign.questions import Questions
 from kfd.core.campaign.state import (
@@ -85,6 +88,9 @@ class Steps:
         self._last_asked = dict(loaded.last_asked)
         at_once = points_at_once(loaded.spec.in_flight)
         self._tuning = Tuning(loaded.spec.search.sweep, self._dice, loaded.spec.baseline, at_once, loaded.tuning)
+        self._lineage = Lineage(loaded.migrants)
+        self.offered: Callable[[], Iterable[Elite]] = tuple
+        """Elites of the other campaigns of the group; the engine sets it."""
         self._watch = Stopwatch(loaded.record.active_ns, loaded.spec.budget_ns, now)
         self._watch.set(now, running=loaded.record.state in WORKING)
         self._next_ordinal = loaded.next_ordinal
@@ -112,13 +118,16 @@ class Steps:
         if candidate.operator is Operator.INITIAL:
             self._initial = candidate
         self._tuning.note(candidate)
+        self._lineage.note(candidate)
         return [SaveCandidate(campaign=self.spec.id, candidate=candidate)]
 
     def _built(self, candidate: Candidate, report: Report) -> list[Output]:
         artifact = getattr(report.detail, "artifact", None)
         if not isinstance(artifact, Digest):
             raise Bug(f"{candidate.id} was built without an artifact")
-        candidate = replace(candidate, state=CandidateState.RUNNING, artifact=artifact)
+        candidate = replace(
+            candidate, state=CandidateState.RUNNING, artifact=artifact, cell=judging.built_cell(candidate, report)
+        )
         return [*self._put(candidate), Enqueue(job=self._run_job(candidate, artifact, RUN))]
 
     def _run_job(self, candidate: Candidate, artifact: Digest, purpose: str) -> Job:
@@ -175,7 +184,7 @@ class Steps:
         improved: list[Output] = []
         evolving: list[Output] = []
         if speed is not None:
-            improved = self._archive(candidate, speed, beaten)
+            improved = self._archive(candidate, speed, beaten, result)
         elif learning.is_repairable(self.spec, candidate):
             self._broken.append(judging.as_broken(candidate))
         champion = self.archive.best()
@@ -191,7 +200,9 @@ class Steps:
             return out + self._end(CampaignState.FAILED, text, now)
         return out
 
-    def _archive(self, candidate: Candidate, speed: Speedup, beaten: CandidateId | None) -> list[Output]:
+    def _archive(
+        self, candidate: Candidate, speed: Speedup, beaten: CandidateId | None, result: RunResult | None
+    ) -> list[Output]:
         before = self.archive.best()
         elite = judging.as_elite(candidate, speed)
         added = self.archive.add(elite, beaten=beaten)
@@ -203,7 +214,8 @@ class Steps:
         ]
         best = self.archive.best()
         if best is not None and (before is None or best.candidate != before.candidate):
-            self.record = replace(self.record, best=best.candidate)
+            share = roofline_share(result) if result is not None else None
+            self.record = replace(self.record, best=best.candidate, roofline=share)
             out.append(SaveCampaign(record=self.record))
             if candidate.operator is not Operator.INITIAL:
                 out.append(judging.best_improved(self.spec, best, speed))
@@ -321,7 +333,7 @@ class Steps:
         """The winner failed its fresh measurement: it is no winner; try the next one."""
         self.archive.remove(best)
         reason = self.record.reason
-        self.record = replace(self.record, best=None)
+        self.record = replace(self.record, best=None, roofline=None)
         fact = Fact(
             kind="candidate.demoted",
             campaign=self.spec.id,

@@ -20,8 +20,8 @@ REPAIRED = 0.05
 
 
 class Operator(StrEnum):
-    """How a child is asked for. ``initial`` is the task's own kernel and ``tune`` a point of a template's space: both
-    are asked of nobody."""
+    """How a child is asked for. ``initial`` is the task's own kernel, ``tune`` a point of a template's space and
+    ``migrate`` an elite of another target's archive: these are asked of nobody."""
 
     INITIAL = "initial"
     REWRITE = "rewrite"
@@ -31,6 +31,7 @@ class Operator(StrEnum):
     TEMPLATE = "template"
     SIMPLIFY = "simplify"
     TUNE = "tune"
+    MIGRATE = "migrate"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

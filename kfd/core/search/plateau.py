@@ -2,8 +2,8 @@
 
 A plateau is ``patience`` evaluations without a best that is better by ``min_gain``. Each further ``patience`` moves one
 step along the reactions; the next better best ends them. After the last reaction has had its time without success the
-search may stop. It stops at the roofline too: within ``roofline_share`` of what the hardware allows nothing is left to
-find. Pure functions of counts, so that a restart reacts alike.
+search may stop. It may stop at the roofline too: a kernel that moves its data once, nearly as fast as the machine
+copies, has little left to gain. Pure functions of counts, so that a restart reacts alike.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class PlateauPolicy:
     """Gain in fitness that counts as better."""
     stop: bool = False
     """Whether to end after the last reaction's patience."""
-    roofline_share: float = 0.95
-    """Share of the roofline's speed that ends the search, where a roofline is known; 0 switches it off."""
+    roofline_share: float = 0.0
+    """Share of a plain copy's speed (``kfd.base.roofline``) at which the search ends; 0 switches this stop off."""
 
     def __post_init__(self) -> None:
         if self.patience < 0 or self.min_gain < 0 or not 0 <= self.roofline_share <= 1:

@@ -24,6 +24,7 @@ from kfd.core.search.transitions import Transition, change_of
 __all__ = ["Search"]
 
 _WIDENED = ParentWeights(uniform=1.0, fitness=0.0, curiosity=0.0)
+_NO_MOVE = (Operator.REPAIR, Operator.MIGRATE)
 _SWITCHED = {Operator.PATCH: 0.25, Operator.CROSSOVER: 2.0}
 
 
@@ -87,8 +88,9 @@ class Search:
         self._evaluations += 1
         delta = outcome.fitness - outcome.parent_fitness
         child = outcome.elite
-        # A mended kernel's parent was a failure, whose cell nobody measured: it teaches no direction.
-        if outcome.operator is not Operator.REPAIR:
+        # A mended kernel's parent was a failure, whose cell nobody measured, and a migrant's lives on another target:
+        # they teach no direction.
+        if outcome.operator not in _NO_MOVE:
             self._gradient.add(
                 Transition(
                     ordinal=outcome.ordinal,
@@ -101,7 +103,7 @@ class Search:
                 )
             )
         gain = gain_of(outcome.operator, delta, kept=outcome.kept)
-        is_asked = outcome.operator is not Operator.TUNE  # a point of a sweep is no model's answer
+        is_asked = outcome.operator not in (Operator.TUNE, Operator.MIGRATE)  # these are no model's answers
         if self._bandit is not None and is_asked:
             arm = Arm(model=outcome.model, operator=outcome.operator.value, prompt=outcome.prompt)
             self._bandit.pulled(arm, gain=gain, price=outcome.price)

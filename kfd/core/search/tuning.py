@@ -51,6 +51,8 @@ class Declared:
     tunables: tuple[tuple[str, tuple[int, ...]], ...]
     conditions: tuple[tuple[str, str, str], ...] = ()
     """(left, comparison, right): integer expressions over the tunables."""
+    listed: tuple[tuple[int, ...], ...] = ()
+    """The only points there are, when the template lists them; values in the order of the tunables."""
 
     def __post_init__(self) -> None:
         if not self.tunables or not all(values for _, values in self.tunables):
@@ -61,11 +63,12 @@ class Declared:
     def space(self) -> Space:
         """As the sweep wants it. Conditions are read once for each point, however often a sweep looks at it."""
         known: dict[tuple[int, ...], bool] = {}
+        listed = frozenset(self.listed)
 
         def allowed(values: Mapping[str, int]) -> bool:
             key = tuple(values.values())
             if key not in known:
-                known[key] = self._allowed(values)
+                known[key] = (not listed or key in listed) and self._allowed(values)
             return known[key]
 
         return Space(

@@ -34,4 +34,5 @@ CREATE TABLE prompt_text (
 ) STRICT;
 
 -- Children of a variant, in the order of telling.
-CREATE INDEX candidate_variant ON candidate (campaign, variant, told) WHERE told IS NOT NULL AND operator <> 'tune';
+CREATE INDEX candidate_variant ON candidate (campaign, variant, told)
+WHERE told IS NOT NULL AND operator <> 'tune' AND operator <> 'migrate';

@@ -1,4 +1,4 @@
-"""A fake judge: nothing is compiled, nothing is run. For tests and for trying the system (target ``sim:device``)."""
+"""A fake judge: nothing is compiled, nothing is run. For tests and for trying the system (toolchain ``sim``)."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ from kfd.base.work import (
 from kfd_worker.executors.script import Script, script_of
 from kfd_worker.launcher.config import DeviceFact, JobDone, LauncherFacts, ToolchainFact
 
-__all__ = ["SIM_TARGET", "SIM_TOOLCHAIN", "SimulatedExecutor", "simulate_build", "simulate_run"]
+__all__ = ["SIM_TARGETS", "SIM_TOOLCHAIN", "SimulatedExecutor", "simulate_build", "simulate_run"]
 
 SIM_TOOLCHAIN = "sim"
-SIM_TARGET = "sim:device"
+SIM_TARGETS = ("sim:device", "sim:other")
 
 _ROUNDS = 8
 _BASE_NS = 1_000_000
@@ -125,10 +125,10 @@ class SimulatedExecutor:
         """One toolchain and as many devices as there are run slots."""
         return LauncherFacts(
             toolchains=(
-                ToolchainFact(name=SIM_TOOLCHAIN, version="1", fingerprint=digest_of(b"sim 1"), targets=(SIM_TARGET,)),
+                ToolchainFact(name=SIM_TOOLCHAIN, version="1", fingerprint=digest_of(b"sim 1"), targets=SIM_TARGETS),
             ),
             devices=tuple(
-                DeviceFact(id=f"sim-{n}", name="simulated device", facts=(), targets=(SIM_TARGET,))
+                DeviceFact(id=f"sim-{n}", name="simulated device", facts=(), targets=SIM_TARGETS)
                 for n in range(self._run_slots)
             ),
             sandbox=(("kind", "none: nothing is run"),),

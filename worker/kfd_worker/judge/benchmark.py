@@ -22,12 +22,13 @@ import torch
 
 from kfd.base.instant import Span
 from kfd.base.measure import log_ratios, narrow_enough
-from kfd.base.work import INCUMBENT, REFERENCE, Comparison, MeasurementPlan, VerdictCode
+from kfd.base.work import INCUMBENT, REFERENCE, Comparison, MeasurementPlan, Roof, VerdictCode
 from kfd_worker.judge.check import Checked
 from kfd_worker.judge.clocks import SAMPLE_NS, Clock, DeviceClock, HostClock
 from kfd_worker.judge.draws import Draws
 from kfd_worker.judge.faults import CandidateFault
 from kfd_worker.judge.floor import SAMPLES, floor_ns
+from kfd_worker.judge.roof import moved_bytes
 from kfd_worker.judge.side import Side
 from kfd_worker.judge.taskcode import LoadedTask, draw_seed
 from kfd_worker.judge.workspace import MAX_SETS, Workspace, case_bytes
@@ -217,6 +218,14 @@ class _Bench:
         if excess:
             raise CandidateFault(VerdictCode.SUSPECT, f"the candidate works outside its calls: {excess}")
 
+    def roofs(self) -> list[Roof]:
+        """What bounds each case, after everything else: nothing foreign is timed any more."""
+        cases = [one.space.case for one in self.cases]
+        return [
+            Roof(case=case.name, moved_bytes=moved_bytes(self._task, case), copy_ns=self._clock.copy_ns(case))
+            for case in cases
+        ]
+
     def comparisons(self) -> list[Comparison]:
         """What has been measured, every case against every baseline."""
         found = []
@@ -246,7 +255,7 @@ def benchmark(
     bytes_per_s: float,
     draws: Draws,
     pool_bytes: int = _POOL_BYTES,
-) -> list[Comparison]:
+) -> tuple[list[Comparison], list[Roof]]:
     """Measure until the plan is content; ``bytes_per_s`` is ``floor.write_rate``. Raises what the sides raise."""
     bench = _Bench(task, secret, candidate, baselines, bytes_per_s, draws)
     seed = draw_seed(secret, "bootstrap")
@@ -268,7 +277,7 @@ def benchmark(
             telling = [one for one in found if one.baseline in (main, INCUMBENT)]
             if enough(plan, rounds, time.monotonic_ns() - began, telling, seed):
                 bench.honest()
-                return found
+                return found, bench.roofs()
     finally:
         bench.close()
         # Those that were not taken over, because opening another failed.

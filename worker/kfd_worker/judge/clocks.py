@@ -14,6 +14,7 @@ from kfd_worker.judge.faults import Disagreement
 from kfd_worker.judge.floor import per_call_ns
 from kfd_worker.judge.gpu_clock import DeviceTimes, agree, read_times, round_time_ns
 from kfd_worker.judge.gpu_reference import GpuReference
+from kfd_worker.judge.roof import host_copy_ns, moved_bytes
 from kfd_worker.judge.side import Side
 from kfd_worker.judge.taskcode import LoadedTask
 from kfd_worker.judge.workspace import Workspace
@@ -53,6 +54,10 @@ class Clock(Protocol[Sample]):
 
     def time_ns(self, samples: Sequence[Sample]) -> Span:
         """A side's time of one call in a round, from its samples."""
+        ...
+
+    def copy_ns(self, case: Case) -> Span:
+        """Shortest time in which the device copies as many bytes as a case must move (``roof``)."""
         ...
 
     def close(self) -> None:
@@ -100,6 +105,11 @@ class HostClock:
         """The least."""
         return min(samples)
 
+    def copy_ns(self, case: Case) -> Span:
+        """By all threads of the task."""
+        with self._task.at_full_width():
+            return host_copy_ns(moved_bytes(self._task, case), self._task.threads)
+
     def close(self) -> None:
         """Nothing was taken."""
 
@@ -109,6 +119,7 @@ class DeviceClock:
 
     def __init__(self, task: LoadedTask, cases: Sequence[tuple[Case, int]]) -> None:
         """``cases`` are the timed cases, each with its number of sets."""
+        self._task = task
         self._tf32 = task.spec.tolerance.error_class == "tf32"
         self._references = {case.name: GpuReference(task, case, sets) for case, sets in cases}
 
@@ -144,6 +155,10 @@ class DeviceClock:
     def time_ns(self, samples: Sequence[DeviceTimes]) -> Span:
         """The trimmed mean over the calls of all samples."""
         return round_time_ns(samples)
+
+    def copy_ns(self, case: Case) -> Span:
+        """From cold caches, as kernels are timed."""
+        return self._references[case.name].copy_ns(moved_bytes(self._task, case))
 
     def close(self) -> None:
         """Give the device's memory back."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -21,6 +21,7 @@ from kfd.base.measure import median
 from kfd.tasks.spec import Case
 from kfd_worker.judge.faults import ReferenceFault
 from kfd_worker.judge.gpu_clock import DeviceTimes
+from kfd_worker.judge.roof import MOST_BYTES
 from kfd_worker.judge.taskcode import LoadedTask, Values
 
 __all__ = ["GpuReference", "next_shield_ns"]
@@ -30,6 +31,7 @@ _FIRST_SHIELD_NS: Span = 100 * MICROSECOND
 _MOST_SHIELD_NS: Span = 50_000 * MICROSECOND
 _TRIES = 10
 _EMPTY_PAIRS = 9
+_COPIES = 5
 _CUDA: Any = torch.cuda
 """PyTorch has no types for its events."""
 
@@ -100,7 +102,19 @@ class GpuReference:
             each_ns=each,
         )
 
+    def copy_ns(self, moved: int) -> Span:
+        """Shortest time in which the device reads ``moved // 2`` bytes and writes as many. Raises ReferenceFault."""
+        half = max(1, min(moved, MOST_BYTES) // 2)
+        source = torch.ones(half, dtype=torch.uint8, device="cuda")
+        target = torch.empty_like(source)
+        best = min(self._shielded(lambda: target.copy_(source)) for _ in range(_COPIES))
+        return max(1, round((best - min(self.floor_ns, best // 2)) * max(1.0, moved / (2 * half))))
+
     def _sample(self, index: int) -> Span:
+        return self._shielded(lambda: self._task.compute(self._case, self._values[index]))
+
+    def _shielded(self, work: Callable[[], object]) -> Span:
+        """Time of what is enqueued by ``work``, behind a flushed cache and a shield. Raises ReferenceFault."""
         for _ in range(_TRIES):
             start, stop, shield = (_CUDA.Event(enable_timing=True) for _ in range(3))
             torch.cuda.synchronize()
@@ -110,7 +124,7 @@ class GpuReference:
             shield.record()
             self._flush.zero_()
             start.record()
-            made = self._task.compute(self._case, self._values[index])
+            made = work()
             stop.record()
             held = not shield.query()
             took = time.monotonic_ns() - began

@@ -29,6 +29,7 @@ from kfd.base.work import (
     Incident,
     IncidentCode,
     Limits,
+    Roof,
     RunResult,
     RunSpec,
     Stage,
@@ -168,6 +169,7 @@ class _Run:
         ]
         self._cases: list[CaseResult] = []
         self._comparisons: list[Comparison] = []
+        self._roofs: list[Roof] = []
         self._notes = CheckNotes()
         self._task: LoadedTask | None = None
         self._admission: Admission | None = None
@@ -240,6 +242,7 @@ class _Run:
             comparisons=tuple(self._comparisons) if passed else (),
             speedups=tuple(speedups),
             ran=self._spec.artifact if self._ran else None,
+            roofs=tuple(self._roofs) if passed else (),
         )
 
     def _run(self) -> None:
@@ -262,7 +265,7 @@ class _Run:
             # An interpreter's times say nothing about the kernel.
             return
         began = self._stage(Stage.BENCHMARK, time.monotonic_ns())
-        self._comparisons = benchmark(
+        self._comparisons, self._roofs = benchmark(
             task,
             self._spec.seed,
             self._spec.plan,

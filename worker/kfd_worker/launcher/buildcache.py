@@ -22,7 +22,7 @@ from kfd.base.work import BuildResult, BuildSpec, Limits, Report, Verdict, Verdi
 
 __all__ = ["BuildCache", "cacheable", "key_of"]
 
-_FORMAT = "kfd-build-1"
+_FORMAT = "kfd-build-2"
 _MAX_BYTES = 512 << 20
 _MAX_ENTRIES = 4096
 _MAX_HEAD = 4 << 20

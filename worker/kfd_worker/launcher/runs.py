@@ -30,6 +30,7 @@ from kfd.base.work import (
     Verdict,
     VerdictCode,
 )
+from kfd_worker.devices.port import Device
 from kfd_worker.launcher.admissions import Admissions
 from kfd_worker.launcher.gpu_watch import watched
 from kfd_worker.launcher.harnesses import Harness, Unfit, fitting
@@ -68,6 +69,8 @@ class RunSlot:
     cpus: tuple[int, ...]
     harnesses: tuple[Harness, ...]
     """What runs artifacts on the slot's device."""
+    device: Device
+    """What the slot stands for: its name and facts go into every result."""
     gpu: str = ""
     """UUID of an NVIDIA device; empty for the processor."""
 
@@ -187,7 +190,8 @@ async def _judged(
             job.keep_log(ends[0].log)
     report = _report(job, done, sides, ends)
     spent = ("boxes_cpu_ms", f"{sum(spent_ns) / MILLISECOND:.1f}")
-    return dataclasses.replace(report, environment=(*report.environment, spent))
+    device = [("device", slot.device.name), *((f"device.{name}", value) for name, value in slot.device.facts)]
+    return dataclasses.replace(report, environment=(*report.environment, spent, *device))
 
 
 def _run_box(side: _Side, fd: int, limits: Limits, uid: int, slot: RunSlot) -> Box:

@@ -150,7 +150,7 @@ class Launcher:
         for name, (device, harnesses) in list(found.items())[: self._config.run_slots]:
             targets = tuple(dict.fromkeys(target for one in harnesses for target in one.targets))
             offered.append(DeviceFact(id=device.id, name=device.name, facts=device.facts, targets=targets))
-            self._slots[name] = self._run_slot(name, harnesses)
+            self._slots[name] = self._run_slot(name, device, harnesses)
             self._warming.append(asyncio.create_task(self._warm(self._slots[name].judge)))
         return LauncherFacts(
             toolchains=tuple(passed),
@@ -187,7 +187,7 @@ class Launcher:
             )
         return passed
 
-    def _run_slot(self, name: str, harnesses: tuple[Harness, ...]) -> RunSlot:
+    def _run_slot(self, name: str, device: Device, harnesses: tuple[Harness, ...]) -> RunSlot:
         cpus = self._config.cores
         threads = self._config.threads or len(cpus or os.sched_getaffinity(0))
         judge = JudgeProcess(self._sandbox, name, self._uid(f"{name}/judge"), threads, cpus, harnesses[0])
@@ -202,6 +202,7 @@ class Launcher:
             threads=threads,
             cpus=cpus,
             harnesses=harnesses,
+            device=device,
             gpu=name if harnesses[0].nodes else "",
         )
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kfd.base.digest import digest_of_json
+from kfd.base.evidence import to_fact
 from kfd.base.work import BuildSpec, Diagnostic, Verdict, VerdictCode
 from kfd.tasks.launchplan import LaunchPlan
 from kfd.tasks.signature import c_signature
@@ -19,6 +20,7 @@ from kfd_worker.devices.cpu import cpu_flags, host_runtime
 from kfd_worker.sandbox.box import Ended
 from kfd_worker.sandbox.output import readable
 from kfd_worker.toolchains import package
+from kfd_worker.toolchains.compiled import LIST_X86, from_objdump, split_listing
 from kfd_worker.toolchains.elf import ElfError, exported_symbols
 from kfd_worker.toolchains.gcc_messages import parse_messages
 from kfd_worker.toolchains.port import SOURCE, BuildRequest, Refused, SelfTest, Unusable
@@ -44,7 +46,7 @@ _BUILD = (
     "object=$1 library=$2 source=$3 compiler=$4; shift 4; "
     '"$compiler" "$@" -c -o "$object" "$source" 1>&2 || exit $?; '
     f'"$compiler" {" ".join(_LINK_FLAGS)} -o "$library" "$object" 1>&2 || exit $?; '
-    'exec cat "$library"'
+    f'{LIST_X86}; exec cat "$library"'
 )
 
 _SELF_TEST = """
@@ -177,8 +179,9 @@ class Cpp:
 
     def artifact(self, spec: BuildSpec, task: TaskSpec, plan: LaunchPlan | None, ended: Ended) -> bytes:
         """The library, once it is seen to offer the entry function."""
+        _, library = split_listing(ended.stdout)
         try:
-            symbols = exported_symbols(ended.stdout)
+            symbols = exported_symbols(library)
         except ElfError as error:
             raise Unusable(f"the compiler's output is no library: {error}") from error
         if task.entry not in symbols:
@@ -193,8 +196,10 @@ class Cpp:
             "features": " ".join(sorted(cpu_flags())),
         }
         made = {"abi": abi, "plan": {}, "tunables": {}, "entries": {"entry": task.entry}, "options": []}
-        return package.write(made, ended.stdout)
+        return package.write(made, library)
 
     def facts(self, spec: BuildSpec, ended: Ended) -> tuple[tuple[str, str], ...]:
-        """Size and compiler."""
-        return (("artifact_bytes", str(len(ended.stdout))), ("compiler", Path(self._compiler).name))
+        """Size, compiler, and what the machine code shows."""
+        listing, library = split_listing(ended.stdout)
+        found = (("artifact_bytes", str(len(library))), ("compiler", Path(self._compiler).name))
+        return (*found, to_fact(from_objdump(listing)))

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from kfd.base.digest import digest_of, digest_of_json
+from kfd.base.evidence import to_fact
 from kfd.base.work import BuildSpec, Diagnostic, Verdict, VerdictCode
 from kfd.tasks.launchplan import LaunchPlan
 from kfd.tasks.signature import c_signature
@@ -27,6 +28,7 @@ from kfd.tasks.targets import TOOLCHAINS
 from kfd_worker.sandbox.box import Ended, Mount
 from kfd_worker.sandbox.output import readable
 from kfd_worker.toolchains import cubin, nvrtc_compile, package
+from kfd_worker.toolchains.compiled import LIST_PTX, from_ptx, from_sass, split_listing
 from kfd_worker.toolchains.cuda_places import find_nvrtc, triton_tool
 from kfd_worker.toolchains.device_form import header, options_of
 from kfd_worker.toolchains.elf import ElfError, exported_symbols
@@ -46,7 +48,10 @@ _NVCC_ONLY = ("-Xptxas=-v", "-Werror=cross-execution-space-call")
 _HOST = ("-shared", "-cudart=static", "-Xcompiler=-fPIC,-fvisibility=default")
 _NVRTC_BOX = "/kfd/nvrtc_compile.py"
 _ASK_S = 120
-_BUILD = 'output=$1 compiler=$2; shift 2; "$compiler" "$@" -o "$output" 1>&2 || exit $?; exec cat "$output"'
+_BUILD = (
+    'output=$1 compiler=$2; shift 2; "$compiler" "$@" -o "$output" --keep --keep-dir /scratch 1>&2 || exit $?; '
+    f'{LIST_PTX}; exec cat "$output"'
+)
 _SELF_TEST = (
     'extern "C" __global__ void answer(float *y, long long n) { if (threadIdx.x < n) y[threadIdx.x] = 42.0f; }\n'
 )
@@ -238,29 +243,39 @@ class Cuda:
     def artifact(self, spec: BuildSpec, task: TaskSpec, plan: LaunchPlan | None, ended: Ended) -> bytes:
         """The package, once the payload is seen to hold what will be started."""
         made: Mapping[str, Any]
+        _, payload = split_listing(ended.stdout)
         if plan is None:
-            made = _host_header(spec, task, ended.stdout)
+            made = _host_header(spec, task, payload)
         else:
-            reason = self.missing(ended.stdout, [launch.kernel for launch in plan.launches])
+            reason = self.missing(payload, [launch.kernel for launch in plan.launches])
             if reason:
                 raise Unusable(reason)
             made = header(spec, plan, kind="cubin")
         try:
-            return package.write(made, ended.stdout)
+            return package.write(made, payload)
         except package.PackageError as error:
             raise Unusable(f"the build cannot be packed: {error}") from error
 
     def facts(self, spec: BuildSpec, ended: Ended) -> tuple[tuple[str, str], ...]:
-        """Size, compiler, and each kernel's resources: as ptxas told them, else as ``cuobjdump`` does."""
-        found = (("payload_bytes", str(len(ended.stdout))), ("compiler", "nvcc" if self._nvcc else "nvrtc"))
+        """Size, compiler, what the PTX shows, and each kernel's resources: as ptxas told them, else ``cuobjdump``."""
+        listing, payload = split_listing(ended.stdout)
+        found = [("payload_bytes", str(len(payload))), ("compiler", "nvcc" if self._nvcc else "nvrtc")]
+        if listing:
+            found.append(to_fact(from_ptx(listing)))
+        elif self._cuobjdump:
+            found.append(to_fact(from_sass(self._dump("-sass", payload))))
         told = parse_ptxas(readable(ended.log))
         if not told and self._cuobjdump:
-            with tempfile.NamedTemporaryFile(prefix="kfd-cuda-", suffix=".cubin") as file:
-                file.write(ended.stdout)
-                file.flush()
-                done = self._ask([self._cuobjdump, "-res-usage", file.name])
-            told = parse_res_usage(readable(done.stdout + done.stderr))
+            told = parse_res_usage(self._dump("-res-usage", payload))
         return (*found, *as_facts(told))
+
+    def _dump(self, what: str, payload: bytes) -> str:
+        """What ``cuobjdump`` prints of device code."""
+        with tempfile.NamedTemporaryFile(prefix="kfd-cuda-", suffix=".cubin") as file:
+            file.write(payload)
+            file.flush()
+            done = self._ask([self._cuobjdump, what, file.name])
+        return (done.stdout + done.stderr).decode("utf-8", "replace")
 
     def missing(self, payload: bytes, wanted: Sequence[str]) -> str:
         """Why a launch plan cannot start what the payload holds, empty when it can."""

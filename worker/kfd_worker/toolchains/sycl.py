@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from kfd.base.digest import digest_of, digest_of_json
+from kfd.base.evidence import to_fact
 from kfd.base.work import BuildSpec, Diagnostic, Verdict
 from kfd.tasks.launchplan import LaunchPlan
 from kfd.tasks.spec import TaskSpec
@@ -27,6 +28,7 @@ from kfd_worker.sandbox.box import Ended, Mount
 from kfd_worker.sandbox.output import readable
 from kfd_worker.toolchains import package
 from kfd_worker.toolchains.clang_messages import parse_clang
+from kfd_worker.toolchains.compiled import from_spirv
 from kfd_worker.toolchains.device_form import header, launches, options_of, split_output
 from kfd_worker.toolchains.opencl import COMPILE, compile_mounts, failure, kernel_facts
 from kfd_worker.toolchains.port import SOURCE, BuildRequest, NotInstalled, SelfTest, Unusable
@@ -190,8 +192,10 @@ class Sycl:
             raise Unusable(f"the build cannot be packed: {error}") from error
 
     def facts(self, spec: BuildSpec, ended: Ended) -> tuple[tuple[str, str], ...]:
-        """What the CPU driver tells about each kernel, by the names of the source."""
-        return tuple((name.removeprefix(_ENTRY), value) for name, value in kernel_facts(ended, readable(ended.log)))
+        """What the SPIR-V shows, and what the CPU driver tells about each kernel, by the names of the source."""
+        told = kernel_facts(ended, readable(ended.log))
+        _, payload = split_output(ended.stdout)
+        return (to_fact(from_spirv(payload)), *((name.removeprefix(_ENTRY), value) for name, value in told))
 
 
 def _libraries() -> str:

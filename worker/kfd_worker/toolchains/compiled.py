@@ -1,64 +1,45 @@
-"""Evidence of behaviour in the compiled form, and how it overrides what the source says (DESIGN, section 7).
+"""Readers of the compiled form: machine code as text, PTX, SPIR-V words. Pure.
 
-A build may report machine code as text (SASS, PTX, x86 from ``objdump``), SPIR-V words, or only facts such as the
-shared memory of a kernel. Each reader says what was seen, what was surely not, and what the form cannot tell (None).
-Compilers remove what does nothing and vectorise by themselves, so what is seen holds and what is not there is not
-claimed any more. They cannot show why shared memory is used (a tile or an exchange) nor what is computed: that stays
-with the source.
+The text comes out of a build box: the compiler's output of a stranger's source. Every reader is bounded and linear.
 """
 
 from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 
-__all__ = ["Evidence", "from_facts", "from_objdump", "from_ptx", "from_sass", "from_spirv", "refined"]
+from kfd.base.evidence import Evidence
+
+__all__ = ["LIST_PTX", "LIST_X86", "from_objdump", "from_ptx", "from_sass", "from_spirv", "split_listing"]
 
 _MAX_TEXT = 8 << 20
 _MAX_WORDS = 2 << 20
-_MAX_FACTS = 256
+_LENGTH = 8
+
+_GIVE = 'printf "%08d\\n" "$(wc -c < "$listing")"; cat "$listing"'
+LIST_X86 = (
+    'listing=/scratch/listing; objdump -d --no-show-raw-insn "$object" 2>/dev/null | head -c 8388608 | '
+    "awk '{ key = $2 ($0 ~ /[(]/) } !(key in seen) { seen[key]; print }' | head -c 65536 > \"$listing\"; " + _GIVE
+)
+"""Shell text that lists ``$object``: the first line of each instruction, with and without an access of memory."""
+
+LIST_PTX = (
+    "listing=/scratch/listing; cat /scratch/*.ptx 2>/dev/null | head -c 8388608 | "
+    "awk '/[.]entry/ { print; next } { key = $1 ~ /^@/ ? $2 : $1 } !(key in seen) { seen[key]; print }' | "
+    'head -c 65536 > "$listing"; ' + _GIVE
+)
+"""Shell text that lists the PTX files that a compiler kept: every entry, and the first line of each instruction."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
-    """What a compiled form shows; None where it cannot tell."""
-
-    wide: bool | None = None
-    """Loads or stores of several elements at once."""
-    shared: bool | None = None
-    """Shared or local memory is used."""
-    ahead: bool | None = None
-    """Asynchronous copies into it, or prefetches."""
-    barriers: bool | None = None
-    shuffles: bool | None = None
-    """Operations of a sub-group or group."""
-    global_atomics: bool | None = None
-    kernels: int | None = None
-
-
-def refined(levels: tuple[int, int, int], seen: Evidence) -> tuple[int, int, int]:
-    """Memory, algorithm and parallelism, 0 to 3: those of the source (``levels``), corrected by what was ``seen``."""
-    memory, algorithm, parallelism = levels
-    if seen.shared is False:
-        memory = min(memory, 2)  # a block in registers may be left, one level of tiles
-    elif seen.ahead and memory == 2:
-        memory = 3
-    if seen.wide:
-        memory = max(memory, 1)
-    inside = 1 if seen.barriers is not False and seen.shared is not False else 0
-    if seen.global_atomics:
-        parallelism = 3
-    elif parallelism == 3 and seen.global_atomics is False and seen.kernels == 1:
-        parallelism = 2 if seen.shuffles is not False else inside
-    if seen.shuffles:
-        parallelism = max(parallelism, 2)
-    elif parallelism == 2 and seen.shuffles is False:
-        parallelism = inside
-    if parallelism == 1 and seen.barriers is False:
-        parallelism = 0
-    return memory, algorithm, parallelism
+def split_listing(stdout: bytes) -> tuple[str, bytes]:
+    """(listing, payload) of a build box's standard output: the listing's length in eight digits and a line end, the
+    listing, then the payload. Output that does not begin so is all payload."""
+    head = stdout[:_LENGTH]
+    if len(head) < _LENGTH or not head.isdigit() or stdout[_LENGTH : _LENGTH + 1] != b"\n":
+        return "", stdout
+    end = _LENGTH + 1 + int(head)
+    return stdout[_LENGTH + 1 : end].decode("utf-8", "replace"), stdout[end:]
 
 
 # ---- text
@@ -94,12 +75,8 @@ _PTX = re.compile(r"^\s{0,40}(?:@!?%p\d{1,6}\s{1,8})?([a-z][a-z0-9_]{0,20}(?:[.:
 _PTX_KERNEL = re.compile(r"^\s{0,40}(?:\.visible\s{1,8})?\.entry\b", re.M)
 
 
-def from_ptx(text: str, *, by_triton: bool = False) -> Evidence:
-    """PTX as ``nvcc -ptx`` or Triton write it; nothing is known from a text without an entry.
-
-    Triton (``by_triton``) chooses shared memory and pipelines by itself and compiles each kernel alone, so these say
-    nothing about what the author asked for.
-    """
+def from_ptx(text: str) -> Evidence:
+    """PTX as nvcc writes it; nothing is known from a text without an entry."""
     text = text[:_MAX_TEXT]
     kernels = len(_PTX_KERNEL.findall(text))
     if not kernels:
@@ -111,12 +88,12 @@ def from_ptx(text: str, *, by_triton: bool = False) -> Evidence:
 
     return Evidence(
         wide=any_of(r"(?:ld|st)\.(?!param|shared|local)[\w.:]*\.v[248]\b"),
-        shared=None if by_triton else any_of(r"(?:ld|st|atom|red|ldmatrix|stmatrix|cp)\b[\w.:]*\.shared"),
-        ahead=None if by_triton else any_of(r"cp\.async|prefetch"),
+        shared=any_of(r"(?:ld|st|atom|red|ldmatrix|stmatrix|cp)\b[\w.:]*\.shared"),
+        ahead=any_of(r"cp\.async|prefetch"),
         barriers=any_of(r"(?:bar|barrier)\.(?:cta\.)?(?:sync|red)"),
         shuffles=any_of(r"shfl\.|vote\.|redux\.|match\."),
         global_atomics=any_of(r"(?:atom|red)\.(?!async)(?![\w.:]*\.?shared)"),
-        kernels=None if by_triton else kernels,
+        kernels=kernels,
     )
 
 
@@ -132,17 +109,18 @@ _PACKED = re.compile(
 
 
 def from_objdump(text: str) -> Evidence:
-    """x86 machine code as ``objdump -d`` prints it: packed accesses of memory, prefetches and locked instructions.
+    """x86 machine code as ``objdump -d`` prints it: whether any access of memory is packed, and prefetches.
 
-    Horizontal operations are also what copying and interleaving make, so parallelism stays with the source.
+    The optimiser packs by itself, so packed accesses say nothing of the author; that there are none says that the
+    kernel is scalar, whatever its pragmas claim. Horizontal operations are also what copying and interleaving make, and
+    locked instructions what OpenMP's reductions end with, so parallelism stays with the source.
     """
     instructions = [(match[1], match[2]) for match in _X86.finditer(text[:_MAX_TEXT])]
     if not instructions:
         return Evidence()
     return Evidence(
-        wide=any(_PACKED.match(name) and "(" in rest for name, rest in instructions),
+        scalar=not any(_PACKED.match(name) and "(" in rest for name, rest in instructions),
         ahead=any(name.startswith("prefetch") or "movnt" in name for name, _ in instructions),
-        global_atomics=True if any(name.startswith("lock ") for name, _ in instructions) else None,
     )
 
 
@@ -238,31 +216,3 @@ def _meaning(
     if code == _EXTENDED and len(rest) > 3:
         return {"wide"} if rest[3] in _VLOAD else {"ahead"} if rest[3] == _PREFETCH else set()
     return set()
-
-
-# ---- facts
-
-_SHARED_FACT = re.compile(r"\bshared=(\d{1,9})\b")
-_BARRIER_FACT = re.compile(r"\bbarriers=(\d{1,9})\b")
-
-
-def from_facts(facts: Iterable[tuple[str, str]]) -> Evidence:
-    """Facts of a build (``BuildResult.facts``): static shared memory and barriers of ``ptxas``, local memory of OpenCL.
-
-    No static shared memory proves nothing, as a launch may add dynamic; no barrier in any kernel proves there is none.
-    """
-    shared: list[int] = []
-    barriers: list[int] = []
-    for number, (name, value) in enumerate(facts):
-        if number >= _MAX_FACTS:
-            break
-        if name.startswith("ptxas."):
-            shared += [int(amount) for amount in _SHARED_FACT.findall(value[:400])]
-            barriers += [int(amount) for amount in _BARRIER_FACT.findall(value[:400])]
-        elif name.endswith(".local_bytes") and value.isdecimal():
-            shared.append(int(value[:12]))
-    return Evidence(
-        shared=True if any(shared) else None,
-        barriers=any(barriers) if barriers else None,
-        kernels=None,
-    )

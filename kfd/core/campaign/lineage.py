@@ -1,0 +1,72 @@
+"""Several targets of one task: one campaign and so one archive for each, with shared lineage.
+
+Campaigns of one group offer each other their elites. An elite that was bred for another target is built and measured
+for this one as a candidate of its own (operator ``migrate``, nobody is asked), and breeds here when it is any good.
+What came by migration is not offered again, so that nothing goes back and forth. Pure: what is offered is passed in,
+and what was taken is known from the candidates' rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kfd.base.ids import CandidateId
+from kfd.core.campaign.state import Asked, Candidate
+from kfd.core.search.archive import Elite
+from kfd.core.search.operators import Operator
+
+__all__ = ["SIBLING", "Lineage", "migrant_of"]
+
+SIBLING = "sibling"
+"""How a migrant was found, for the log."""
+
+_ONE_IN = 4
+"""At most one of so many of a campaign's places in the budget goes to migrants."""
+
+
+class Lineage:
+    """What one campaign has taken from the other targets of its group."""
+
+    def __init__(self, stored: Iterable[Candidate] = ()) -> None:
+        """``stored``: the migrants of the campaign, ended or not."""
+        self._origins: set[CandidateId] = set()
+        self._own: set[CandidateId] = set()
+        for candidate in stored:
+            self.note(candidate)
+
+    def note(self, candidate: Candidate) -> None:
+        """A candidate exists; one that is no migrant changes nothing."""
+        if candidate.origin is not None:
+            self._origins.add(candidate.origin)
+            self._own.add(candidate.id)
+
+    def next(self, offered: Iterable[Elite], used: int) -> Elite | None:
+        """The fittest elite on offer that was not taken before; None when there is none, or it is not the time.
+
+        ``used``: places of the budget that are used.
+        """
+        if len(self._origins) * _ONE_IN > used:
+            return None
+        fresh = [elite for elite in offered if elite.candidate not in self._origins]
+        return min(fresh, key=lambda elite: (-elite.fitness, elite.candidate), default=None)
+
+    def exports(self, elites: Iterable[Elite]) -> list[Elite]:
+        """Elites that were bred here: neither the task's own kernel, which every target has, nor migrants."""
+        return [elite for elite in elites if elite.ordinal > 0 and elite.candidate not in self._own]
+
+
+def migrant_of(elite: Elite, id_: CandidateId, ordinal: int, nth: int, told: int, variant: str) -> Candidate:
+    """The candidate that tries another target's elite here. ``told``: how many candidates the search knew of."""
+    return Candidate(
+        id=id_,
+        ordinal=ordinal,
+        operator=Operator.MIGRATE,
+        parent=None,
+        parent_source=elite.source,
+        origin=elite.candidate,
+        inspirations=(),
+        nth=nth,
+        generation=elite.generation + 1,
+        repair_depth=0,
+        asked=Asked(at=told, variant=variant, strategy=SIBLING),
+    )

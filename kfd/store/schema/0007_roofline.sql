@@ -1,0 +1,2 @@
+-- Share of a plain copy's speed that the best kernel reaches.
+ALTER TABLE campaign ADD COLUMN roofline REAL;
