@@ -27,6 +27,7 @@ _COMMANDS = {
     "list": "campaigns",
     "logs": "campaigns",
     "pause": "campaigns",
+    "prompts": "prompts",
     "resume": "campaigns",
     "show": "candidates",
     "status": "campaigns",

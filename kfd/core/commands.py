@@ -8,6 +8,7 @@ from typing import TypeAlias
 from kfd.base.failure import CallerError
 from kfd.base.ids import CampaignId, CandidateId
 from kfd.base.work import Report
+from kfd.core.campaign.mutation import Mutation, MutationId, MutationRequest, Regions
 from kfd.core.campaign.state import CampaignRecord, CampaignSpec, Candidate
 from kfd.core.fleet.model import CallId, Fact, Reply, SaveJob
 from kfd.core.search.archive import Cell
@@ -26,11 +27,15 @@ __all__ = [
     "SaveCampaign",
     "SaveCandidate",
     "SaveElite",
+    "SaveMutation",
+    "SaveMutationText",
     "SaveReport",
     "SaveSpending",
     "SaveText",
     "StartDraft",
+    "StartMutation",
     "StopDraft",
+    "StopMutation",
     "TextKind",
 ]
 
@@ -133,6 +138,8 @@ class DraftRequest:
     model: str
     """Configured name of the model; empty lets the generator choose."""
     model_choice: float
+    regions: Regions = ()
+    """What the candidate's prompt variant says."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,6 +154,37 @@ class StopDraft:
     """Stop asking; the answer is no longer wanted."""
 
     candidate: CandidateId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SaveMutation:
+    """Write the row of a mutation of a prompt variant."""
+
+    campaign: CampaignId
+    mutation: Mutation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SaveMutationText:
+    """Keep the question (``prompt``) or the ``answer`` of a mutation; a later one takes its place."""
+
+    campaign: CampaignId
+    nth: int
+    text: Packed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartMutation:
+    """Ask the meta-prompter. Ends as MutationArrived, MutationRejected, MutationMissed or MutationFaulted."""
+
+    request: MutationRequest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopMutation:
+    """Stop asking the meta-prompter; the answer is no longer wanted."""
+
+    mutation: MutationId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,6 +216,10 @@ Command: TypeAlias = (
     | Fact
     | StartDraft
     | StopDraft
+    | SaveMutation
+    | SaveMutationText
+    | StartMutation
+    | StopMutation
     | Reply
     | ReplyTo
     | Refuse

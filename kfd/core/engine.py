@@ -28,6 +28,7 @@ from kfd.core.events import (
     DraftMissed,
     DraftRejected,
     Event,
+    MutationEvent,
     SlotSynced,
     SpaceChanged,
     Ticked,
@@ -145,6 +146,8 @@ class Engine:
                 return self._steer(event, now)
             case DraftArrived() | DraftRejected() | DraftMissed() | DraftFaulted():
                 return self._draft(event, now)
+            case _:
+                return self._mutation(event, now)
 
     def _tick(self, now: Instant) -> list[Command]:
         commands = self._fleet_outputs(self.fleet.tick(now), now)
@@ -220,6 +223,12 @@ class Engine:
         if campaign is None:
             return []
         return self._step(campaign, lambda one: one.draft_ended(event, now), now)
+
+    def _mutation(self, event: MutationEvent, now: Instant) -> list[Command]:
+        campaign = self.campaigns.get(campaign_of(CandidateId(event.mutation)))
+        if campaign is None:
+            return []
+        return self._step(campaign, lambda one: one.mutation_ended(event, now), now)
 
     # ---- composition ----------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 from kfd.base.ids import CampaignId, CandidateId, SessionId, WorkerName
 from kfd.base.instant import Span
+from kfd.core.campaign.mutation import MutationId, Regions
 from kfd.core.campaign.state import CampaignSpec
 from kfd.core.commands import Packed
 from kfd.core.fleet.model import CallId, Registration, SyncReport
@@ -29,6 +30,11 @@ __all__ = [
     "DraftRejected",
     "Drafted",
     "Event",
+    "MutationArrived",
+    "MutationEvent",
+    "MutationFaulted",
+    "MutationMissed",
+    "MutationRejected",
     "SlotSynced",
     "SpaceChanged",
     "Ticked",
@@ -196,6 +202,52 @@ class DraftFaulted:
     output_tokens: int = 0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MutationArrived:
+    """The meta-prompter's answer makes a new text of the variant that it was asked about."""
+
+    mutation: MutationId
+    regions: Regions
+    model: str
+    input_tokens: int
+    output_tokens: int
+    texts: tuple[Packed, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MutationRejected:
+    """The meta-prompter answered, and the answer cannot be applied."""
+
+    mutation: MutationId
+    reason: str
+    model: str
+    input_tokens: int
+    output_tokens: int
+    texts: tuple[Packed, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MutationMissed:
+    """There is nobody who could answer, and there will be none."""
+
+    mutation: MutationId
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MutationFaulted:
+    """The provider failed. None for ``retry_after`` means that only a person can mend it."""
+
+    mutation: MutationId
+    kind: str
+    text: str
+    retry_after: Span | None
+    input_tokens: int
+    output_tokens: int
+
+
+MutationEvent: TypeAlias = MutationArrived | MutationRejected | MutationMissed | MutationFaulted
+
 DraftEvent: TypeAlias = DraftArrived | DraftRejected | DraftMissed | DraftFaulted
 
 Event: TypeAlias = (
@@ -212,4 +264,5 @@ Event: TypeAlias = (
     | CampaignResumed
     | CampaignCancelled
     | DraftEvent
+    | MutationEvent
 )

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 from kfd.base.ids import CampaignId, CandidateId
 from kfd.base.work import AdmitResult, Report
+from kfd.core.campaign.mutation import Mutation, Regions
 from kfd.core.campaign.state import CampaignRecord, CampaignSpec, Candidate
 from kfd.core.search.budgets import Amount
 
-__all__ = ["CampaignView", "CandidateView", "EventRow", "SearchView", "Share"]
+__all__ = ["CampaignView", "CandidateView", "ChildView", "EventRow", "PromptView", "SearchView", "Share"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +78,37 @@ class CandidateView:
     attempts: int
     build: Report | None = None
     """The evidence of its build, whatever came after."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChildView:
+    """A child of a prompt variant with what became of it and what it changed."""
+
+    candidate: Candidate
+    build: Report | None
+    run: Report | None
+    """Its last measurement."""
+    source: str | None
+    """None when its answer held no kernel."""
+    parent_source: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptView:
+    """A mutation of a prompt variant, or the first variant, with what the search credits it with."""
+
+    mutation: Mutation | None
+    """None for the first variant."""
+    variant: str
+    """Its id; empty when the mutation made none."""
+    regions: Regions
+    children: int = 0
+    """Children that the credit rests on."""
+    gain: float = 0.0
+    """Sum of their gains in fitness over their parents."""
+    credit: float = 0.0
+    held: bool = False
+    """Whether the archive holds it, so that candidates are asked for with it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,15 +11,14 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
-from kfd.core.campaign.spending import call_bound_of
 from kfd.core.campaign.state import CampaignSpec
-from kfd.core.search.terms import Bound, ModelTerms, terms_of
+from kfd.core.search.terms import Bound, ModelTerms, draft_bound, terms_of
 from kfd.llm.port import Answer, Ask, FollowUp, Generator, Miss, ProviderFault, Usage
 from kfd.prompting import again, answers
 from kfd.prompting.rejection import Rejected, RejectReason
 from kfd.prompting.tokens import MESSAGE_TOKENS, conversation_tokens
 
-__all__ = ["Heard", "Tally", "converse", "transcript"]
+__all__ = ["Heard", "Tally", "bound_of", "converse", "transcript"]
 
 MAX_EXCERPT_TOKENS = 16_000
 """Of its own answer that a model is shown again, at most."""
@@ -65,7 +64,7 @@ async def converse(generator: Generator, first: Ask, spec: CampaignSpec, tally: 
     answer as what came of it. Raises ProviderFault for the first turn.
     """
     terms = terms_of(spec.terms, first.model)
-    most = call_bound_of(spec, first.model) if _is_bounded(spec) else None
+    most = bound_of(spec, first.model, spec.asks_again)
     limit = terms.max_output_tokens if terms is not None and first.model else None
     ask = replace(first, max_output_tokens=limit, most_tokens=most)
     reply = await _answer(generator, ask, tally)
@@ -116,8 +115,10 @@ def _cut(text: str) -> str:
     return text[: answers.MAX_ANSWER_BYTES // 4] if is_long else text
 
 
-def _is_bounded(spec: CampaignSpec) -> bool:
-    return spec.budget_micro_money is not None or spec.budget_tokens is not None
+def bound_of(spec: CampaignSpec, model: str, asks_again: int) -> Bound | None:
+    """Tokens that a call, and ``asks_again`` more, may use at most; None when the campaign budgets none of it."""
+    is_bounded = spec.budget_micro_money is not None or spec.budget_tokens is not None
+    return draft_bound(terms_of(spec.terms, model), asks_again) if is_bounded else None
 
 
 def _again(ask: Ask, rejected: Rejected, answer: Answer, terms: ModelTerms | None, left: Bound | None) -> Ask | None:

@@ -107,8 +107,6 @@ class CampaignConfig(_Section):
 
     def policy(self) -> SearchPolicy:
         """The search as the core wants it. Raises SettingsError."""
-        if "prompts" in self.search:
-            raise SettingsError("search.prompts: prompts do not evolve in this version; remove the section")
         return policy_of(self.search, SEARCH)
 
 
@@ -169,12 +167,15 @@ def load_config(path: Path | None) -> Config:
 
 def _check_search(config: Config) -> None:
     """Raise SettingsError when the search cannot be used, or shares out models that are not configured."""
+    policy = config.campaign.policy()
     known = [ANY_MODEL, *(model.name for model in config.llm.models)]
-    for name, _ in config.campaign.policy().models:
-        if name not in known:
-            near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    named = [("search.models", name) for name, _ in policy.models]
+    named += [("search.prompts.model", policy.prompts.model)] if policy.prompts.model else []
+    for key, name in named:
+        if name not in known or (name == ANY_MODEL and key != "search.models"):
+            near = difflib.get_close_matches(name, known[1:], n=1, cutoff=0.5)
             mend = f"did you mean {near[0]}?" if near else "add it as [[llm.models]], or leave it out"
-            raise SettingsError(f"search.models names {name[:80]!r}, which is not configured; {mend}")
+            raise SettingsError(f"{key} names {name[:80]!r}, which is not configured; {mend}")
 
 
 def _suggest(loc: tuple[int | str, ...]) -> str:

@@ -69,7 +69,7 @@ def _search(lines: list[str]) -> None:
     lines += ["## `[campaign.search]`", "", _SEARCH_INTRO, "", *_TABLE]
     lines.append(_policy_row("inspirations", SEARCH.inspirations, _meanings(type(SEARCH))["inspirations"]))
     lines += [f"| `models` | names and shares | all models by their weight | {_MODELS} |", ""]
-    for name in ("parents", "operators", "sweep", "hints", "gradient", "bandit", "plateau"):
+    for name in ("parents", "operators", "sweep", "hints", "gradient", "bandit", "prompts", "plateau"):
         policy = getattr(SEARCH, name) or BanditPolicy()
         _policy(lines, f"campaign.search.{name}", policy)
 
@@ -117,6 +117,8 @@ def _shown(value: Any) -> str:
         return "unset"
     if isinstance(value, bool):
         return str(value).lower()
+    if isinstance(value, tuple):
+        return str(list(value))
     return f'"{value}"' if isinstance(value, str) else str(value)
 
 
@@ -128,7 +130,7 @@ def _type(annotation: Any) -> str:
         return " or ".join(_type(argument) for argument in arguments if argument is not type(None))
     if origin is not None:
         return f"list of {_type(arguments[0])}" if arguments else str(origin)
-    names = {str: "text", int: "integer", float: "number", bool: "yes or no", Path: "path"}
+    names = {tuple: "list of names", str: "text", int: "integer", float: "number", bool: "yes or no", Path: "path"}
     return names.get(annotation, getattr(annotation, "__name__", str(annotation)))
 
 

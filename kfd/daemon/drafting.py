@@ -18,6 +18,7 @@ from kfd.base.digest import Digest
 from kfd.base.failure import NotFound
 from kfd.base.ids import CampaignId
 from kfd.base.instant import SECOND
+from kfd.core.campaign.state import CampaignSpec
 from kfd.core.commands import DraftRequest, Packed
 from kfd.core.events import DraftArrived, DraftEvent, DraftFaulted, DraftMissed, DraftRejected
 from kfd.core.search.operators import Operator
@@ -31,7 +32,7 @@ from kfd.store.rows import pack
 from kfd.tasks import Task, load
 from kfd.tasks.spec import KernelFile, TaskSpec
 
-__all__ = ["Drafter"]
+__all__ = ["FAULT_RETRY", "Drafter", "beside"]
 
 T = TypeVar("T")
 
@@ -123,8 +124,7 @@ class Drafter:
         if generator is None:
             text = f"the daemon's configuration no longer has the generator {spec.generator}"
             raise ProviderFault("credentials", text, retry_after_ns=None)
-        task = await self._task(spec.task)
-        self._files[spec.id] = task.files
+        task = await self.task_of(spec)
         if request.operator in (Operator.TUNE, Operator.MIGRATE):
             return await self._unasked(request, task.spec)
         prepared = await self._prepare(request, task.spec)
@@ -143,12 +143,12 @@ class Drafter:
         async def judge(answer: Answer) -> answers.Drafted | answers.Rejected:
             size = len(answer.text) + len(prepared.kernel.text)
             said = (answer.text, answer.finish_reason, request.operator.value, prepared.kernel, task.spec.entry)
-            return await _beside(size, answers.parse, *said)
+            return await beside(size, answers.parse, *said)
 
         heard = await asking.converse(generator, first, spec, tally, judge)
         if isinstance(heard, Miss):
             return DraftMissed(candidate=request.candidate, text=heard.text)
-        return await _beside(len(heard.text) + len(prepared.kernel.text), _ended, request, prepared, heard, tally)
+        return await beside(len(heard.text) + len(prepared.kernel.text), _ended, request, prepared, heard, tally)
 
     async def _unasked(self, request: DraftRequest, spec: TaskSpec) -> DraftEvent:
         """A sweep's point, the template's source with these values as its defaults, or another target's elite."""
@@ -158,7 +158,7 @@ class Drafter:
         if text is None:
             raise NotFound(f"the source of {request.parent} is missing")
         made = tuning.point if request.operator is Operator.TUNE else tuning.migrant
-        return await _beside(len(text), made, request, text, spec)
+        return await beside(len(text), made, request, text, spec)
 
     async def _prepare(self, request: DraftRequest, spec: TaskSpec) -> _Prepared:
         parent = await self._exemplars.get(request.parent, spec) if request.parent is not None else None
@@ -180,11 +180,18 @@ class Drafter:
             hints=request.hints,
             device=(("target", request.campaign.target), *_machine(parent, best)),
             max_tokens=terms.max_input_tokens if terms is not None else None,
+            regions=request.regions,
         )
         kernel = parent.kernel if parent is not None else spec.kernel
         shown = (parent, best, *others)
         size = sum(len(one.kernel.text) for one in shown if one is not None)
-        return await _beside(size, _render, prompt_request, kernel, request.model)
+        return await beside(size, _render, prompt_request, kernel, request.model)
+
+    async def task_of(self, spec: CampaignSpec) -> Task:
+        """The task of a campaign, whose files the recorded generator can find from then on."""
+        task = await self._task(spec.task)
+        self._files[spec.id] = task.files
+        return task
 
     async def _task(self, digest: Digest) -> Task:
         task = self._tasks.get(digest)
@@ -198,7 +205,7 @@ class Drafter:
         return task
 
 
-async def _beside(characters: int, work: Callable[..., T], *arguments: Any) -> T:
+async def beside(characters: int, work: Callable[..., T], *arguments: Any) -> T:
     """Text work: at once when it takes a millisecond or two, else in a thread so that the loop stays free. Two hops
     to a thread cost more than reading a small kernel (measured: 1.4 ms of CPU time a candidate)."""
     if characters <= AT_ONCE_CHARACTERS:

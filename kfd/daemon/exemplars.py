@@ -8,14 +8,14 @@ from typing import Protocol
 
 from kfd.base.failure import NotFound
 from kfd.base.ids import CandidateId
-from kfd.base.work import BuildResult, RunResult
+from kfd.base.work import BuildResult, Report, RunResult, Speedup
 from kfd.core.views import CandidateView
 from kfd.daemon.tuning import kernel_of
 from kfd.prompting.bottleneck import bottleneck, device_facts, fact_lines
 from kfd.prompting.render import Exemplar
 from kfd.tasks.spec import TaskSpec
 
-__all__ = ["Exemplars", "Texts"]
+__all__ = ["Exemplars", "Texts", "evidence", "speeds_of"]
 
 CACHED = 2_000
 
@@ -68,19 +68,10 @@ class Exemplars:
 def _exemplar(view: CandidateView, text: str, spec: TaskSpec) -> Exemplar:
     """A judged candidate as the prompt shows it."""
     candidate = view.candidate
-    diagnostics: tuple[str, ...] = ()
-    cases: tuple[str, ...] = ()
     detail = view.report.detail if view.report is not None else None
     build = view.build.detail if view.build is not None else None
     built = build.facts if isinstance(build, BuildResult) else ()
-    if isinstance(detail, BuildResult):
-        diagnostics = tuple(f"{d.file}:{d.line}: {d.severity}: {d.text}" for d in detail.diagnostics)
-    if isinstance(detail, RunResult):
-        cases = tuple(
-            f"{case.case}: {'ok' if case.passed else 'wrong'}, relative L2 error {case.relative_l2:.3g}"
-            f"{', ' + case.detail if case.detail else ''}"
-            for case in detail.cases
-        )
+    diagnostics, cases = evidence(view.report)
     return Exemplar(
         candidate=candidate.id,
         kernel=kernel_of(text, spec.kernel),
@@ -88,13 +79,35 @@ def _exemplar(view: CandidateView, text: str, spec: TaskSpec) -> Exemplar:
         text=candidate.text,
         diagnostics=diagnostics,
         cases=cases,
-        speeds=tuple(
-            f"{speed.value:.3f}x against {speed.baseline} [{speed.low:.3f}, {speed.high:.3f}], {speed.rounds} rounds; "
-            f"worst case {speed.worst_case} {speed.worst_value:.3f}x"
-            for speed in candidate.speedups
-        ),
+        speeds=speeds_of(candidate.speedups),
         cell=",".join(map(str, candidate.cell)) if candidate.cell else "",
         facts=fact_lines(built),
         bottleneck=bottleneck(built, detail if isinstance(detail, RunResult) else None),
         device=device_facts(view.report.environment) if isinstance(detail, RunResult) and view.report else (),
+    )
+
+
+def evidence(report: Report | None, *, failed_only: bool = False) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """(messages of the compiler, cases) of a report, a line each."""
+    diagnostics: tuple[str, ...] = ()
+    cases: tuple[str, ...] = ()
+    detail = report.detail if report is not None else None
+    if isinstance(detail, BuildResult):
+        diagnostics = tuple(f"{d.file}:{d.line}: {d.severity}: {d.text}" for d in detail.diagnostics)
+    if isinstance(detail, RunResult):
+        cases = tuple(
+            f"{case.case}: {'ok' if case.passed else 'wrong'}, relative L2 error {case.relative_l2:.3g}"
+            f"{', ' + case.detail if case.detail else ''}"
+            for case in detail.cases
+            if not (failed_only and case.passed)
+        )
+    return diagnostics, cases
+
+
+def speeds_of(speedups: tuple[Speedup, ...]) -> tuple[str, ...]:
+    """A line for each baseline: value, interval, count, worst case."""
+    return tuple(
+        f"{speed.value:.3f}x against {speed.baseline} [{speed.low:.3f}, {speed.high:.3f}], {speed.rounds} rounds; "
+        f"worst case {speed.worst_case} {speed.worst_value:.3f}x"
+        for speed in speedups
     )

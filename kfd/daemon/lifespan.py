@@ -28,6 +28,7 @@ from kfd.daemon.child import EmbeddedAgent, agent_command
 from kfd.daemon.config import Config
 from kfd.daemon.disk import SpaceRule, watch_space
 from kfd.daemon.drafting import Drafter
+from kfd.daemon.mutating import Mutator, Started
 from kfd.daemon.reactor import Reactor
 from kfd.daemon.state import StateFolder
 from kfd.llm.manual import ManualDesk
@@ -119,6 +120,8 @@ async def started(
                 config.llm, now=time.monotonic_ns, sleep=asyncio.sleep, dice=random.random
             )
         stack.push_async_callback(drafter.close)
+        mutator = Mutator(generators, reader, drafter.task_of, reactor.post)
+        stack.push_async_callback(mutator.close)
 
         defaults = Defaults(
             generators=tuple(sorted(generators, key=lambda name: (name != "openai", name != "recorded", name))),
@@ -139,7 +142,7 @@ async def started(
         address = _bind(server, config.server.listen, state)
 
         tasks = await stack.enter_async_context(_Background())
-        tasks.start(reactor.run(drafter, first), "reactor")
+        tasks.start(reactor.run(Started(drafter, mutator), first), "reactor")
         rule = SpaceRule(floor_bytes=config.disk.floor_mb << 20)
         tasks.start(watch_space(state.root, rule, reactor.post), "disk")
         await server.start()

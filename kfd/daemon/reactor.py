@@ -18,7 +18,17 @@ from typing import Any, Protocol
 import structlog
 
 from kfd.base.plain import plain_line
-from kfd.core.commands import Command, DraftRequest, Refuse, ReplyTo, StartDraft, StopDraft
+from kfd.core.campaign.mutation import MutationRequest
+from kfd.core.commands import (
+    Command,
+    DraftRequest,
+    Refuse,
+    ReplyTo,
+    StartDraft,
+    StartMutation,
+    StopDraft,
+    StopMutation,
+)
 from kfd.core.engine import Engine
 from kfd.core.events import CallDropped, DaemonStopping, Event, Ticked
 from kfd.core.fleet.model import NEVER, CallId, Fact, Reply
@@ -45,6 +55,14 @@ class Effects(Protocol):
         """Stop asking."""
         ...
 
+    def start_mutation(self, request: MutationRequest) -> None:
+        """Ask a meta-prompter."""
+        ...
+
+    def stop_mutation(self, mutation: str) -> None:
+        """Stop asking it."""
+        ...
+
 
 class Reactor:
     """Events in, one transaction, then replies and effects."""
@@ -54,7 +72,8 @@ class Reactor:
         self._journal = journal
         self._boot = boot
         self._effects: Effects | None = None
-        # Unbounded, because every poster is bounded by its kind: one event a draft, a slot, a waiting call, a timer.
+        # Unbounded, because every poster is bounded by its kind: one event a draft, a mutation, a slot, a waiting call,
+        # a timer.
         self._events: asyncio.Queue[Event] = asyncio.Queue()
         self._calls: dict[CallId, asyncio.Future[Any]] = {}
         self._next_call = itertools.count(1)
@@ -189,12 +208,9 @@ class Reactor:
                     future = self._calls.get(call)
                     if future is not None and not future.done():
                         future.set_exception(error)
-                case StartDraft(request=request):
+                case StartDraft() | StopDraft() | StartMutation() | StopMutation():
                     if self._effects is not None:
-                        self._effects.start_draft(request)
-                case StopDraft(candidate=candidate):
-                    if self._effects is not None:
-                        self._effects.stop_draft(candidate)
+                        _start(self._effects, command)
                 case Fact():
                     self._tell(command)
                 case _:
@@ -233,3 +249,16 @@ class Reactor:
         self._timer = None
         self._timer_at = NEVER
         self._events.put_nowait(Ticked())
+
+
+def _start(effects: Effects, command: StartDraft | StopDraft | StartMutation | StopMutation) -> None:
+    """Start or stop one effect."""
+    match command:
+        case StartDraft(request=draft):
+            effects.start_draft(draft)
+        case StopDraft(candidate=candidate):
+            effects.stop_draft(candidate)
+        case StartMutation(request=mutation):
+            effects.start_mutation(mutation)
+        case StopMutation(mutation=stopped):
+            effects.stop_mutation(stopped)

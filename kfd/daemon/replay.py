@@ -26,6 +26,8 @@ async def replayed(database: Path, campaign: str) -> tuple[bool, str]:
         version, newest = await reader.schema_version(), migrations()[-1].version
         if version != newest:
             raise WrongState(f"{database} has schema {version}, this kfd reads {newest}", mend="start the daemon once")
+        # One state of the store: a campaign that goes on must not be read half before and half after an outcome.
+        await reader.connection.execute("BEGIN")
         view = await reader.campaign(await reader.resolve_campaign(campaign))
         candidates: list[Candidate] = []
         after = -1
@@ -35,13 +37,16 @@ async def replayed(database: Path, campaign: str) -> tuple[bool, str]:
                 break
             candidates += [one.candidate for one in page]
             after = candidates[-1].ordinal
+        mutations = await reader.mutations(view.spec.id)
     finally:
         await reader.close()
     try:
-        result = replay(view.spec, candidates)
+        result = replay(view.spec, candidates, mutations)
     except ValueError as error:
         raise WrongState(str(error), mend="replay a campaign that was begun since") from error
     learnt = f"{result.decisions} decisions of {view.spec.id} made again, {result.told} candidates told"
+    if mutations:
+        learnt += f", {result.mutations} mutations of prompts due as asked"
     found = result.difference
     if found is None:
         return True, f"{learnt}: operator, parent, inspirations, hints, model and prompt of each are as stored"

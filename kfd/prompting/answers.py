@@ -19,7 +19,17 @@ from kfd.tasks.markers import MARKER, find, markers_in
 from kfd.tasks.report import Problems
 from kfd.tasks.spec import KernelFile
 
-__all__ = ["MAX_ANSWER_BYTES", "Drafted", "RejectReason", "Rejected", "is_cut_off", "is_withheld", "parse"]
+__all__ = [
+    "MAX_ANSWER_BYTES",
+    "Drafted",
+    "RejectReason",
+    "Rejected",
+    "after_thinking",
+    "is_cut_off",
+    "is_withheld",
+    "parse",
+    "unusable",
+]
 
 MAX_ANSWER_BYTES = 1 << 20
 
@@ -48,11 +58,11 @@ def parse(text: str, finish_reason: str, operator: str, kernel: KernelFile, entr
 
     ``kernel`` is the file that the model was shown; ``entry`` the function that must exist afterwards.
     """
-    early = _unusable(text, finish_reason)
+    early = unusable(text, finish_reason)
     if early is not None:
         return early
     plain = text.replace("\r\n", "\n").replace("\r", "\n").removeprefix("\ufeff")
-    answered = _after_thinking(plain)
+    answered = after_thinking(plain)
     if answered is None:
         return Rejected(RejectReason.TRUNCATED, "the model never finished thinking")
     plain = answered
@@ -70,7 +80,8 @@ def is_withheld(finish_reason: str) -> bool:
     return str(finish_reason).lower() in _BLOCKED
 
 
-def _unusable(text: object, finish_reason: str) -> Rejected | None:
+def unusable(text: object, finish_reason: str) -> Rejected | None:
+    """Why an answer cannot be read at all, whatever was asked: no text, too long, cut off, withheld, empty."""
     if not isinstance(text, str):
         return Rejected(RejectReason.NOT_TEXT, "the answer is not text")
     if len(text) > MAX_ANSWER_BYTES or len(text.encode("utf-8", "surrogatepass")) > MAX_ANSWER_BYTES:
@@ -88,7 +99,7 @@ def _unusable(text: object, finish_reason: str) -> Rejected | None:
     return None
 
 
-def _after_thinking(text: str) -> str | None:
+def after_thinking(text: str) -> str | None:
     """What follows a reasoning model's thoughts, which hold drafts that are not the answer; None without an end."""
     if not text.lstrip().startswith(_THINKING):
         return text

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 
 from kfd.prompting.rejection import Rejected, RejectReason
 
-__all__ = ["MAX_EDITS", "Edit", "apply", "read_edits"]
+__all__ = ["MAX_EDITS", "MIDDLE_LINE", "REPLACE_LINE", "SEARCH_LINE", "Edit", "apply", "read_edits", "unfenced"]
 
 MAX_EDITS = 64
 
-_SEARCH = re.compile(r"^[ \t>]{0,64}<{5,9}[ \t]*SEARCH\b[^\n]{0,80}$")
-_MIDDLE = re.compile(r"^[ \t>]{0,64}={5,9}[ \t]*$")
-_REPLACE = re.compile(r"^[ \t>]{0,64}>{5,9}[ \t]*REPLACE\b[^\n]{0,80}$")
+SEARCH_LINE = re.compile(r"^[ \t>]{0,64}<{5,9}[ \t]*SEARCH\b[^\n]{0,80}$")
+MIDDLE_LINE = re.compile(r"^[ \t>]{0,64}={5,9}[ \t]*$")
+REPLACE_LINE = re.compile(r"^[ \t>]{0,64}>{5,9}[ \t]*REPLACE\b[^\n]{0,80}$")
 _FENCE = re.compile(r"^[ \t]*(?:`{3,}|~{3,})")
 
 
@@ -37,14 +37,14 @@ def read_edits(text: str) -> list[Edit] | Rejected:
     replace: list[str] = []
     part = "outside"
     for line in text.split("\n"):
-        if _SEARCH.match(line):
+        if SEARCH_LINE.match(line):
             if part != "outside":
                 return Rejected(RejectReason.TRUNCATED, f"edit {len(edits) + 1} begins again before it ends")
             part, search, replace = "search", [], []
-        elif part == "search" and _MIDDLE.match(line):
+        elif part == "search" and MIDDLE_LINE.match(line):
             part = "replace"
-        elif part == "replace" and _REPLACE.match(line):
-            edits.append(Edit(_unfenced(search), _unfenced(replace)))
+        elif part == "replace" and REPLACE_LINE.match(line):
+            edits.append(Edit(unfenced(search), unfenced(replace)))
             part = "outside"
         elif part == "search":
             search.append(line)
@@ -58,7 +58,8 @@ def read_edits(text: str) -> list[Edit] | Rejected:
     return edits
 
 
-def _unfenced(lines: list[str]) -> tuple[str, ...]:
+def unfenced(lines: list[str]) -> tuple[str, ...]:
+    """Lines of one part of an edit without the fence that some models put around it."""
     if len(lines) >= 2 and _FENCE.match(lines[0]) and _FENCE.match(lines[-1]):
         lines = lines[1:-1]
     return tuple(lines)

@@ -10,7 +10,7 @@ import re
 
 from kfd.base.plain import plain
 
-__all__ = ["clean", "fence", "lines", "one_line"]
+__all__ = ["clean", "fence", "harmless", "lines", "one_line"]
 
 _SIGNS = re.compile(r"<{5,}|>{5,}|^={5,}[ \t]*$", re.M)
 _MARKERS = re.compile(r"\[\s*(EVOLVE|REFERENCE|USER[ _-]?INSTRUCTIONS?)[ _-]*(START|END)\s*\]", re.I)
@@ -27,6 +27,11 @@ def clean(text: str, cap: int) -> str:
 def _defused(text: str) -> str:
     text = _MARKERS.sub(lambda match: f"({match[1]} {match[2]})".upper(), text)
     return _SIGNS.sub(lambda match: " ".join(match[0].strip()), text)
+
+
+def harmless(text: str, cap: int) -> str:
+    """Clean text whose markers and signs of edits are broken up: for running text that is not quoted in a fence."""
+    return _defused(clean(text, cap))
 
 
 def one_line(text: str, cap: int = 300) -> str:

@@ -9,13 +9,24 @@ from pathlib import Path
 from jinja2 import FileSystemLoader, StrictUndefined, Template
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from kfd.prompting import quoting, tokens
+from kfd.core.search.prompt_archive import Region
+from kfd.prompting import quoting, regions, tokens
 from kfd.tasks.launchplan import in_device_form
 from kfd.tasks.signature import C_TYPES, c_signature
 from kfd.tasks.spec import KernelFile, Parameter, Role, TaskSpec
 from kfd.tasks.tunables import PlanError
 
-__all__ = ["MAX_PROMPT_CHARACTERS", "OPERATORS", "Exemplar", "Prompt", "PromptRequest", "PromptTooLong", "prompt"]
+__all__ = [
+    "MAX_PROMPT_CHARACTERS",
+    "OPERATORS",
+    "Exemplar",
+    "Prompt",
+    "PromptRequest",
+    "PromptTooLong",
+    "in_device_form_of",
+    "prompt",
+    "template",
+]
 
 OPERATORS = ("rewrite", "patch", "repair", "crossover", "template", "simplify")
 
@@ -79,6 +90,8 @@ class PromptRequest:
     inspirations: tuple[Exemplar, ...] = ()
     hints: tuple[str, ...] = ()
     device: tuple[tuple[str, str], ...] = ()
+    regions: tuple[tuple[Region, str], ...] = ()
+    """What the prompt variant says."""
     max_tokens: int | None = None
     """Tokens that system and user message together may have at most; None where no model's window is known."""
 
@@ -102,8 +115,9 @@ def prompt(request: PromptRequest) -> Prompt:
     """Render a request, trimmed until it fits.
 
     What goes, in this order: inspirations, the last one first; the best kernel; hints; of the parent the results of
-    its cases, the messages of the compiler, the output of tools; the text of the reference. What never goes: the task
-    and what its user asks for, the file to work on and its verdict, the form of the answer. Quotations stay quoted.
+    its cases, the messages of the compiler, what it made of the code, the output of tools; the advice of the prompt
+    variant; the text of the reference. What never goes: the task and what its user asks for, the file to work on and
+    its verdict, the form of the answer. Quotations stay quoted.
 
     Raises ValueError for an operator without a template, or one without the parent that it needs; PromptTooLong when
     what never goes has more tokens than ``max_tokens``.
@@ -113,7 +127,10 @@ def prompt(request: PromptRequest) -> Prompt:
     if request.parent is None and request.operator != "rewrite":
         raise ValueError(f"{request.operator} needs a parent")
     spec = request.spec
-    system = _template("system.j2").render(toolchain=spec.toolchain, device_form=_in_device_form(spec)).strip() + "\n"
+    system = template("system.j2").render(
+        toolchain=spec.toolchain, device_form=in_device_form_of(spec), advice=bool(request.regions)
+    )
+    system = system.strip() + "\n"
     limit = request.max_tokens
     shorter: PromptRequest | None = _without_repetition(request)
     while shorter is not None:
@@ -140,8 +157,12 @@ def _shorter(request: PromptRequest) -> PromptRequest | None:
         return replace(request, parent=replace(parent, cases=()))
     if parent is not None and parent.diagnostics:
         return replace(request, parent=replace(parent, diagnostics=()))
+    if parent is not None and (parent.facts or parent.bottleneck):
+        return replace(request, parent=replace(parent, facts=(), bottleneck=""))
     if parent is not None and parent.text.strip():
         return replace(request, parent=replace(parent, text=""))
+    if request.regions:
+        return replace(request, regions=())
     if request.spec.reference_text != _LEFT_OUT:
         return replace(request, spec=replace(request.spec, reference_text=_LEFT_OUT))
     return None
@@ -163,10 +184,10 @@ def _without_repetition(request: PromptRequest) -> PromptRequest:
 def _user(request: PromptRequest) -> str:
     spec = request.spec
     kernel = request.parent.kernel if request.parent is not None else spec.kernel
-    device_form = _in_device_form(spec)
+    device_form = in_device_form_of(spec)
     target = next((value for key, value in request.device if key == "target"), spec.targets[0])
     tag = _FENCES.get(spec.toolchain, "cpp")
-    text = _template("user.j2").render(
+    text = template("user.j2").render(
         name=quoting.one_line(spec.name, 64),
         description=quoting.one_line(spec.description, 4000),
         toolchain=spec.toolchain,
@@ -192,9 +213,10 @@ def _user(request: PromptRequest) -> str:
         parent=_shown(request.parent, tag),
         best=_shown(request.best, tag),
         inspirations=[_shown(exemplar, tag) for exemplar in request.inspirations],
+        regions=regions.shown(request.regions),
         hints=quoting.lines(request.hints, 12, 600),
         operator=request.operator,
-        answer=_template(f"answer_{request.operator}.j2").render(
+        answer=template(f"answer_{request.operator}.j2").render(
             entry=spec.entry,
             block_count=len(kernel.blocks),
             empty=kernel.is_empty,
@@ -240,7 +262,8 @@ def _shown(exemplar: Exemplar | None, tag: str) -> _Shown | None:
     )
 
 
-def _in_device_form(spec: TaskSpec) -> bool:
+def in_device_form_of(spec: TaskSpec) -> bool:
+    """Whether the task's kernel is device code with a launch plan."""
     try:
         return in_device_form(spec.toolchain, spec.kernel.text)
     except PlanError:
@@ -304,7 +327,8 @@ def _case(name: str, sizes: tuple[tuple[str, int], ...], timed: bool) -> str:
 
 
 @cache
-def _template(name: str) -> Template:
+def template(name: str) -> Template:
+    """A template of ours by its file's name."""
     environment = ImmutableSandboxedEnvironment(
         loader=FileSystemLoader(Path(__file__).parent / "templates"),
         undefined=StrictUndefined,

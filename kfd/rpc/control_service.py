@@ -29,7 +29,7 @@ from kfd.core.fleet.model import CallId
 from kfd.core.search.budgets import ZERO
 from kfd.core.views import CampaignView
 from kfd.prompting import features, language
-from kfd.rpc import translate
+from kfd.rpc import prompts, translate
 from kfd.rpc.port import Archives, Desk, LiveReactor, ReadModels
 from kfd.rpc.submission import Defaults, spec_of
 from kfd.tasks import load
@@ -179,6 +179,17 @@ class ControlService(control_pb2_grpc.ControlServiceServicer):
         return control_pb2.ListCandidatesResponse(
             candidates=[translate.candidate_to_pb(view) for view in views[:limit]], more=len(views) > limit
         )
+
+    async def ListPrompts(  # noqa: N802
+        self, request: control_pb2.ListPromptsRequest, context: Any
+    ) -> control_pb2.ListPromptsResponse:
+        """Prompt variants with their credit, a page at a time, or one with its texts."""
+        campaign = await self._reader.resolve_campaign(request.campaign)
+        spec = (await self._reader.campaign(campaign)).spec
+        views = await self._reader.prompts(spec)
+        if request.prompt:
+            return await prompts.one(self._reader, spec, views, request.prompt)
+        return prompts.page(spec, views, request.skip, min(request.limit or 100, PAGE))
 
     # ---- events ---------------------------------------------------------------------------------------
 

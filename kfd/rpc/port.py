@@ -7,10 +7,11 @@ from typing import Any, Protocol
 
 from kfd.base.digest import Digest
 from kfd.base.ids import CampaignId, CandidateId
+from kfd.core.campaign.state import CampaignSpec
 from kfd.core.engine import Engine
 from kfd.core.events import Event
 from kfd.core.fleet.model import CallId
-from kfd.core.views import CampaignView, CandidateView, EventRow, SearchView
+from kfd.core.views import CampaignView, CandidateView, EventRow, PromptView, SearchView
 
 __all__ = ["Archives", "Desk", "LiveReactor", "PendingAsk", "Reactor", "ReadModels"]
 
@@ -84,6 +85,14 @@ class ReadModels(Protocol):
 
     async def text(self, candidate: CandidateId, kind: str) -> str | None:
         """Source, prompt or answer."""
+        ...
+
+    async def prompts(self, spec: CampaignSpec) -> list[PromptView]:
+        """The first prompt variant and all mutations with the credit of each variant."""
+        ...
+
+    async def mutation_text(self, campaign: CampaignId, nth: int, kind: str) -> str | None:
+        """Question or answer of a mutation."""
         ...
 
     async def events(self, after: int, campaign: str, limit: int) -> list[EventRow]:

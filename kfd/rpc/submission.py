@@ -9,9 +9,12 @@ from kfd.base.failure import BadInput, CallerError
 from kfd.base.ids import campaign_id
 from kfd.base.instant import Span
 from kfd.base.work import CHECKED_ONLY, Limits, MeasurementPlan
+from kfd.core.campaign.mutation import regions_of
 from kfd.core.campaign.state import CampaignSpec
 from kfd.core.search.proposals import ANY_MODEL, SearchPolicy
 from kfd.core.search.terms import ModelTerms
+from kfd.prompting.regions import first_regions
+from kfd.prompting.render import in_device_form_of
 from kfd.rpc.budgets import check_budgets
 from kfd.tasks.spec import TaskSpec
 
@@ -119,6 +122,7 @@ def spec_of(
         submitted_at=submitted_at,
         simulated=toolchain == "sim",
         validate_only=options.validate_only,
+        regions=regions_of(first_regions(toolchain, device_form=in_device_form_of(task))),
         group=options.group,
         budget_micro_money=options.budget_micro_money if options.HasField("budget_micro_money") else None,
         budget_tokens=options.budget_tokens if options.HasField("budget_tokens") else None,
@@ -134,7 +138,7 @@ def _terms(generator: str, search: SearchPolicy, defaults: Defaults) -> tuple[Mo
     """Terms of all models that the campaign may ask."""
     if generator != "openai":
         return ()
-    names = [name for name, _ in search.models]
+    names = [*(name for name, _ in search.models), search.prompts.model]
     return tuple(one for one in defaults.terms if ANY_MODEL in names or one.name in names)
 
 
@@ -175,7 +179,10 @@ def _search(generator: str, wanted: tuple[str, ...], defaults: Defaults) -> Sear
             policy.operators, rewrite=rewrite, patch=patch, crossover=0.0, template_every=0, simplify_every=0
         )
         policy = replace(policy, operators=operators)
-    return replace(policy, models=models if generator == "openai" else ((ANY_MODEL, 1.0),))
+    if generator == "openai":
+        return replace(policy, models=models)
+    # Nobody else can be asked by name.
+    return replace(policy, models=((ANY_MODEL, 1.0),), prompts=replace(policy.prompts, model=""))
 
 
 def _models(wanted: tuple[str, ...], defaults: Defaults) -> tuple[tuple[str, float], ...]:

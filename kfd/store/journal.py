@@ -19,6 +19,8 @@ from kfd.core.commands import (
     SaveCampaign,
     SaveCandidate,
     SaveElite,
+    SaveMutation,
+    SaveMutationText,
     SaveReport,
     SaveSpending,
     SaveText,
@@ -26,6 +28,7 @@ from kfd.core.commands import (
 from kfd.core.fleet.model import Fact, SaveJob
 from kfd.store import rows
 from kfd.store.migrate import migrate
+from kfd.store.prompts import PROMPT_COLUMNS, mutation_row
 from kfd.store.rows import Row
 from kfd.store.spending import ADD, spending_row
 
@@ -56,6 +59,11 @@ _STATEMENTS: dict[str, str] = {
     "job": "INSERT OR REPLACE INTO job (id, campaign, state, attempt, incidents, agent_losses, cancelled, worker, "
     "slot, session) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
     "spending": ADD,
+    # An upsert: to replace the row would delete it first, and texts refer to it.
+    "prompt": f"INSERT INTO prompt ({PROMPT_COLUMNS}) VALUES ({', '.join('?' * (PROMPT_COLUMNS.count(',') + 1))}) "
+    "ON CONFLICT (campaign, nth) DO UPDATE SET "
+    + ", ".join(f"{name} = excluded.{name}" for name in PROMPT_COLUMNS.split(", ")[4:]),
+    "prompt_text": "INSERT OR REPLACE INTO prompt_text (campaign, nth, kind, body) VALUES (?, ?, ?, ?)",
     "event": "INSERT INTO event (seq, at, campaign, kind, body) VALUES (?, ?, ?, ?, ?)",
 }
 
@@ -78,6 +86,8 @@ class Batch:
     demote_elite: list[Row] = field(default_factory=list)
     job: dict[str, Row] = field(default_factory=dict)
     spending: list[Row] = field(default_factory=list)
+    prompt: dict[tuple[str, int], Row] = field(default_factory=dict)
+    prompt_text: list[Row] = field(default_factory=list)
     event: list[Row] = field(default_factory=list)
 
     def parts(self) -> list[tuple[str, list[Row]]]:
@@ -93,6 +103,8 @@ class Batch:
             ("demote", self.demote),
             ("job", list(self.job.values())),
             ("spending", self.spending),
+            ("prompt", list(self.prompt.values())),
+            ("prompt_text", self.prompt_text),
             ("event", self.event),
         ]
         return [(name, batch) for name, batch in parts if batch]
@@ -163,6 +175,8 @@ class Journal:
             case DemoteCandidate(campaign=campaign, candidate=candidate, text=why):
                 batch.demote.append((why, campaign, ordinal_of(candidate)))
                 batch.demote_elite.append((campaign, ordinal_of(candidate)))
+            case SaveMutation() | SaveMutationText():
+                _mutation(batch, command)
             case SaveCampaign(record=record):
                 batch.campaign[record.id] = (*rows.record_row(record), record.id)
             case CreateCampaign(spec=spec, record=record):
@@ -203,6 +217,14 @@ class Journal:
         """Checkpoint and close."""
         await self.checkpoint(idle=True)
         await self._connection.close()
+
+
+def _mutation(batch: Batch, command: SaveMutation | SaveMutationText) -> None:
+    match command:
+        case SaveMutation(campaign=campaign, mutation=mutation):
+            batch.prompt[campaign, mutation.nth] = mutation_row(campaign, mutation)
+        case SaveMutationText(campaign=campaign, nth=nth, text=packed):
+            batch.prompt_text.append((campaign, nth, packed.kind, packed.body))
 
 
 def _transact(connection: sqlite3.Connection, parts: list[tuple[str, list[Row]]]) -> None:

@@ -20,6 +20,7 @@ from kfd.core.search.operators import Operator
 from kfd.core.search.proposals import Broken
 from kfd.store import rows
 from kfd.store.outcomes import OUTCOMES, outcome_from_row
+from kfd.store.prompts import MUTATIONS, mutation_from_row
 from kfd.store.rows import CANDIDATE_COLUMNS, RECORD_COLUMNS
 from kfd.store.spending import SPENT, amount_from_row
 
@@ -157,6 +158,8 @@ async def _load_search(connection: aiosqlite.Connection, loaded: Loaded) -> None
     campaign = loaded.spec.id
     async with connection.execute(OUTCOMES, (campaign,)) as cursor:
         loaded.outcomes = [outcome_from_row(loaded.spec, tuple(row)) async for row in cursor]
+    async with connection.execute(MUTATIONS, (campaign,)) as cursor:
+        loaded.mutations = [mutation_from_row(tuple(row)) async for row in cursor]
     async with connection.execute(
         "SELECT DISTINCT parent_source, operator FROM candidate WHERE campaign = ? AND outcome = ?",
         (campaign, DiscardReason.NO_RECORDING.value),

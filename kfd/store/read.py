@@ -14,9 +14,10 @@ import aiosqlite
 from kfd.base.failure import Exhausted, NotFound
 from kfd.base.ids import CampaignId, CandidateId, campaign_of, ordinal_of
 from kfd.base.work import AdmitResult
-from kfd.core.campaign.state import BUILD, CONFIRM, RUN, DiscardReason
-from kfd.core.views import CampaignView, CandidateView, EventRow, SearchView
-from kfd.store import rows
+from kfd.core.campaign.mutation import Mutation
+from kfd.core.campaign.state import BUILD, CONFIRM, RUN, CampaignSpec, DiscardReason
+from kfd.core.views import CampaignView, CandidateView, ChildView, EventRow, PromptView, SearchView
+from kfd.store import prompts, rows
 from kfd.store.rows import CANDIDATE_COLUMNS, RECORD_COLUMNS
 from kfd.store.search import search_view
 from kfd.store.spending import SPENT, amount_from_row
@@ -130,6 +131,10 @@ class Reader:
             "SELECT body FROM report WHERE campaign = ? AND ordinal = 0 AND purpose = 'admit'", (spec.id,)
         )
         detail = rows.report_from_text(admission[0][0]).detail if admission else None
+        (meta,) = await self._all(
+            "SELECT coalesce(sum(input_tokens), 0), coalesce(sum(output_tokens), 0) FROM prompt WHERE campaign = ?",
+            (spec.id,),
+        )
         best = None
         if record.best is not None:
             best = (await self.candidate(record.best)).candidate
@@ -141,8 +146,8 @@ class Reader:
             best=best,
             has_initial=any(row[4] for row in counts),
             admission=detail if isinstance(detail, AdmitResult) else None,
-            input_tokens=sum(row[2] for row in counts),
-            output_tokens=sum(row[3] for row in counts),
+            input_tokens=sum(row[2] for row in counts) + meta[0],
+            output_tokens=sum(row[3] for row in counts) + meta[1],
             spent=amount_from_row(spent[0]),
             last_seq=last[0][0],
         )
@@ -227,6 +232,35 @@ class Reader:
             (campaign_of(candidate), ordinal_of(candidate), kind),
         )
         return rows.unpack(found[0][0]) if found else None
+
+    # ---- prompts --------------------------------------------------------------------------------------
+
+    async def mutations(self, campaign: CampaignId) -> list[Mutation]:
+        """All mutations of a campaign's prompts in the order of asking."""
+        return [prompts.mutation_from_row(row) for row in await self._all(prompts.MUTATIONS, (campaign,))]
+
+    async def prompts(self, spec: CampaignSpec) -> list[PromptView]:
+        """The first variant and all mutations with the credit of each variant."""
+        mutations = await self.mutations(spec.id)
+        gains = await self._all(prompts.GAINS, (spec.id,))
+        # In a thread: one step for each candidate of the campaign.
+        return await asyncio.to_thread(prompts.prompt_views, spec, mutations, gains)
+
+    async def mutation_text(self, campaign: CampaignId, nth: int, kind: str) -> str | None:
+        """Question (``prompt``) or answer of a mutation; None when there is none."""
+        found = await self._all(
+            "SELECT body FROM prompt_text WHERE campaign = ? AND nth = ? AND kind = ?", (campaign, nth, kind)
+        )
+        return rows.unpack(found[0][0]) if found else None
+
+    async def children(self, campaign: CampaignId, variant: str, limit: int) -> list[ChildView]:
+        """The last children of a prompt variant, newest first."""
+        return [prompts.child_from_row(row) for row in await self._all(prompts.CHILDREN, (campaign, variant, limit))]
+
+    async def child_counts(self, campaign: CampaignId, variant: str) -> tuple[tuple[str, int], ...]:
+        """(verdict code or discard reason, number) of all children of a prompt variant."""
+        found = await self._all(prompts.COUNTS, (campaign, variant))
+        return tuple((outcome, number) for outcome, number in found)
 
     # ---- events ---------------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ from kfd.base.ids import CampaignId, CandidateId, JobId, campaign_of
 from kfd.base.work import BuildSpec
 from kfd.core.campaign import learning
 from kfd.core.campaign.judging import as_broken, as_elite, baseline_speedup
+from kfd.core.campaign.mutation import Mutation
 from kfd.core.campaign.ports import Loaded
 from kfd.core.campaign.state import ENDED, CampaignRecord, CampaignSpec, Candidate, DiscardReason
 from kfd.core.commands import (
@@ -17,6 +18,7 @@ from kfd.core.commands import (
     SaveCampaign,
     SaveCandidate,
     SaveElite,
+    SaveMutation,
     SaveSpending,
 )
 from kfd.core.fleet.model import Job, JobState, SaveJob
@@ -39,6 +41,7 @@ class Rows:
     settled: dict[JobId, int] = field(default_factory=dict)
     sources: dict[CandidateId, str] = field(default_factory=dict)
     spent: dict[CampaignId, Amount] = field(default_factory=dict)
+    mutations: dict[tuple[CampaignId, int], Mutation] = field(default_factory=dict)
 
     def apply(self, commands: list[Command]) -> None:
         """Write a batch."""
@@ -50,6 +53,8 @@ class Rows:
                     self.records[record.id] = record
                 case SaveCandidate(candidate=candidate):
                     self.candidates[candidate.id] = candidate
+                case SaveMutation(campaign=campaign, mutation=mutation):
+                    self.mutations[campaign, mutation.nth] = mutation
                 case SaveElite(campaign=campaign, cell=cell, candidate=owner):
                     self.elites[campaign, cell] = owner
                 case DemoteCandidate(campaign=campaign, candidate=owner):
@@ -69,6 +74,10 @@ class Rows:
     def loaded(self) -> list[Loaded]:
         """What a restarted daemon would read."""
         return [self._loaded(id_) for id_, record in self.records.items() if record.state not in ENDED]
+
+    def mutations_of(self, campaign: CampaignId) -> list[Mutation]:
+        """Mutations of a campaign's prompts in the order of asking."""
+        return [mutation for (of, _), mutation in sorted(self.mutations.items()) if of == campaign]
 
     def _loaded(self, id_: CampaignId) -> Loaded:
         spec = self.specs[id_]
@@ -96,6 +105,7 @@ class Rows:
             answered=answered,
             closed={(c.parent_source, c.operator.value) for c in mine if c.outcome == missed},
             outcomes=[learning.outcome_of(c, spec) for c in told if c.outcome != missed],
+            mutations=self.mutations_of(id_),
             migrants=[c for c in mine if c.operator is Operator.MIGRATE],
             tuning=[c for c in mine if c.operator is Operator.TUNE or c.space is not None],
             last_asked={c.operator: c.asked.at for c in mine if c.operator in learning.PERIODIC},

@@ -39,13 +39,16 @@ from kfd.base.work import (
     Verdict,
     VerdictCode,
 )
+from kfd.core.campaign.mutation import MutationId, MutationRequest, nth_of
 from kfd.core.campaign.state import CampaignSpec
 from kfd.core.commands import (
     Command,
     DraftRequest,
     ReplyTo,
     StartDraft,
+    StartMutation,
     StopDraft,
+    StopMutation,
 )
 from kfd.core.engine import Engine
 from kfd.core.events import (
@@ -55,6 +58,8 @@ from kfd.core.events import (
     Drafted,
     DraftEvent,
     Event,
+    MutationEvent,
+    MutationMissed,
     SlotSynced,
     Ticked,
 )
@@ -77,7 +82,7 @@ from kfd.core.search.archive import Cell
 from kfd.core.search.proposals import SearchPolicy
 from kfd.testing.sim_rows import Rows
 
-__all__ = ["Simulation", "arrived", "drafted", "report_for", "sim_spec", "speedup"]
+__all__ = ["Simulation", "arrived", "drafted", "no_mutation", "report_for", "sim_spec", "speedup"]
 
 ZERO = Digest("0" * 64, 0)
 
@@ -163,8 +168,12 @@ class Simulation:
         *,
         lanes: int = 2,
         validate: bool = True,
+        mutate: Callable[[MutationRequest], MutationEvent | None] | None = None,
     ) -> None:
+        """``mutate``: the meta-prompter; None from it means that it has not answered yet. Without one it has no
+        answers."""
         self.answer = answer
+        self.mutate = mutate or no_mutation
         self.judge = judge
         self.lanes = lanes
         self.validate = validate
@@ -184,6 +193,7 @@ class Simulation:
         self.boot = bytes([self._boots]) * 16
         self.engine = Engine(FleetPolicy(), self.boot)
         self.drafts: dict[CandidateId, DraftRequest] = {}
+        self.mutations: dict[MutationId, MutationRequest] = {}
         self.inbox: dict[str, StartDirective] = {}
         self._session: SessionId | None = None
         keys = [(s.idempotency_key, s.id, s.name) for s in self.rows.specs.values()]
@@ -221,6 +231,12 @@ class Simulation:
                     self.drafts[request.candidate] = request
                 case StopDraft(candidate=candidate):
                     self.drafts.pop(candidate, None)
+                case StartMutation(request=mutation):
+                    if mutation.mutation in self.mutations:
+                        raise AssertionError(f"{mutation.mutation} is asked twice at once")
+                    self.mutations[mutation.mutation] = mutation
+                case StopMutation(mutation=stopped):
+                    self.mutations.pop(stopped, None)
                 case ReplyTo(call=call, value=value):
                     self.replies[call] = value
                 case Reply(call=call, answer=answer):
@@ -275,6 +291,11 @@ class Simulation:
             if self.drafts.pop(candidate, None) is not None:
                 happened = True
                 self.post(self.answer(request))
+        for mutation, meta in sorted(self.mutations.items(), key=lambda item: nth_of(item[0])):
+            ended = self.mutate(meta)
+            if ended is not None and self.mutations.pop(mutation, None) is not None:
+                happened = True
+                self.post(ended)
         for slot in self._slots:
             call = self._parked.get(slot)
             answer = self.replies.pop(call, None) if call is not None else None
@@ -323,3 +344,8 @@ def arrived(request: DraftRequest, text: str, cell: Cell = (0, 0, 0)) -> DraftAr
         output_tokens=1,
         texts=(),
     )
+
+
+def no_mutation(request: MutationRequest) -> MutationMissed:
+    """A meta-prompter that has no answers."""
+    return MutationMissed(mutation=request.mutation, text="nobody answers")

@@ -169,6 +169,23 @@ class Daemon(
             answer="the answer" if request.answer else "",
         )
 
+    def ListPrompts(self, request: Any, context: Any) -> Any:
+        self.note("ListPrompts", request, context)
+        if request.prompt:
+            one = control_pb2.PromptVariant(
+                variant=request.prompt,
+                mutation="c7f3k2x-p1",
+                parent="aaa",
+                state="accepted",
+                question="Q\x1b[2J",
+                answer="A",
+            )
+            one.regions.add(name="pitfalls", text="Mask tails.", parent_text="Beware.")
+            return control_pb2.ListPromptsResponse(prompts=[one])
+        last = min(request.skip + 2, 5)
+        made = [control_pb2.PromptVariant(variant=f"v{n}", state="accepted") for n in range(request.skip, last)]
+        return control_pb2.ListPromptsResponse(prompts=made, more=last < 5)
+
     def WatchEvents(self, request: Any, context: Any) -> Iterator[Any]:
         self.note("WatchEvents", request, context)
         self.watched.set()
@@ -436,6 +453,31 @@ def test_sources_go_into_files_and_pipes_to_the_letter(daemon: Daemon, tmp_path:
     assert capfdbinary.readouterr().out == b"the prompt\nthe answer\n"
 
 
+def test_prompts_are_listed_whole_whatever_a_page_holds(daemon: Daemon, capsys: Capture) -> None:
+    code, out, _ = run(capsys, "prompts", "c7")
+    assert code == 0
+    assert [line.split()[1] for line in out.splitlines()[1:]] == ["v0", "v1", "v2", "v3", "v4"]
+    assert [request.skip for request in daemon.named("ListPrompts")] == [0, 2, 4]
+    (whole,) = (json.loads(line) for line in run(capsys, "--json", "prompts", "c7")[1].splitlines())
+    assert [one["variant"] for one in whole["prompts"]] == ["v0", "v1", "v2", "v3", "v4"]
+
+
+def test_one_prompt_is_shown_as_a_diff_or_to_the_letter(daemon: Daemon, capfdbinary: Capture) -> None:
+    assert main(["prompts", "c7", "bbb"]) == 0
+    assert b"  -Beware.\n  +Mask tails.\n" in capfdbinary.readouterr().out
+    assert main(["prompts", "c7", "bbb", "--text"]) == 0
+    assert capfdbinary.readouterr().out == b"pitfalls:\n\nMask tails.\n"
+    assert main(["prompts", "c7", "bbb", "--question", "--answer"]) == 0
+    assert capfdbinary.readouterr().out == b"Q\x1b[2J\nA\n"
+    assert [request.prompt for request in daemon.named("ListPrompts")] == ["bbb"] * 3
+
+
+def test_texts_of_a_prompt_need_its_name(daemon: Daemon, capsys: Capture) -> None:
+    code, _, err = run(capsys, "prompts", "c7", "--text")
+    assert (code, "need a PROMPT" in err) == (2, True)
+    assert not daemon.named("ListPrompts")
+
+
 def test_a_source_on_a_terminal_is_made_plain(
     daemon: Daemon, monkeypatch: pytest.MonkeyPatch, capfdbinary: Capture
 ) -> None:
@@ -628,6 +670,7 @@ def test_every_command_has_help(capsys: Capture) -> None:
         "logs",
         "best",
         "show",
+        "prompts",
         "cancel",
         "workers",
         "ask",

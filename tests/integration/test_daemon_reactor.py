@@ -12,6 +12,7 @@ import pytest
 
 from kfd.base.failure import NotFound
 from kfd.base.ids import CampaignId
+from kfd.core.campaign.mutation import MutationRequest
 from kfd.core.commands import DraftRequest
 from kfd.core.engine import Engine
 from kfd.core.events import CallDropped, CampaignCancelled, CampaignSubmitted, Ticked
@@ -34,6 +35,12 @@ class Effects:
 
     def stop_draft(self, candidate: str) -> None:
         self.stopped.append(candidate)
+
+    def start_mutation(self, request: MutationRequest) -> None:
+        raise AssertionError(f"{request.mutation} is due in no campaign of these tests")
+
+    def stop_mutation(self, mutation: str) -> None:
+        raise AssertionError(f"{mutation} is open in no campaign of these tests")
 
 
 class Gated(Journal):

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from kfd.base.failure import BadInput
+from kfd.core.search.prompt_archive import PromptPolicy, Region
 from kfd.daemon.config import SEARCH, Config, load_config
 from kfd.daemon.configdoc import document
 
@@ -72,7 +73,10 @@ def test_an_unknown_key_is_refused_with_the_nearest_one(tmp_path: Path, text: st
         "[campaign]\nin_flight = 0",
         "[campaign]\nin_flight = 'many'",
         "[campaign.search.operators]\nrewrite = 0.0\npatch = 0.0",
-        "[campaign.search.prompts]\nperiod = 10",
+        "[campaign.search.prompts]\nperiod = -1",
+        "[campaign.search.prompts]\npinned = ['everything']",
+        "[campaign.search.prompts]\nmodel = 'default'",
+        "[campaign.search.prompts]\nmodel = 'nobody'",
         "[campaign.search]\noperators = 'many'",
         "[campaign]\nsearch = 1",
         "[campaign.measure]\ntarget_half_width = 0",
@@ -104,3 +108,18 @@ def test_the_search_section_is_the_policy_of_campaigns_and_says_who_is_asked(tmp
     chosen = load_config(written(tmp_path, text))
     assert (chosen.campaign.policy().inspirations, chosen.campaign.policy().hints.limit) == (1, 3)
     assert chosen.model_shares() == (("c", 1.0),)
+
+
+def test_the_section_of_prompts_is_the_policy_of_campaigns(tmp_path: Path) -> None:
+    text = "[campaign.search.prompts]\nperiod = 10\npinned = ['analysis', 'philosophy']\nmodel = 'a'\n"
+    policy = load_config(
+        written(tmp_path, f"{text}[[llm.models]]\nname = 'a'\nbase_url = 'http://h'\n")
+    ).campaign.policy()
+    assert policy.prompts == PromptPolicy(period=10, pinned=(Region.PHILOSOPHY, Region.ANALYSIS), model="a")
+
+
+def test_a_model_for_prompts_that_is_misspelt_is_refused_with_the_nearest(tmp_path: Path) -> None:
+    text = "[campaign.search.prompts]\nmodel = 'larg'\n[[llm.models]]\nname = 'large'\nbase_url = 'http://h'\n"
+    with pytest.raises(BadInput, match=r"campaign\.search\.prompts\.model names 'larg'") as caught:
+        load_config(written(tmp_path, text))
+    assert caught.value.mend == "did you mean large?"

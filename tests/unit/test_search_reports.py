@@ -16,6 +16,7 @@ from benchmarks.search.ours import ours
 from benchmarks.search.world import BUDGET, World
 from kfd.base.ids import CandidateId
 from kfd.base.work import BuildSpec, Report, VerdictCode
+from kfd.core.campaign.evolution import meta_model
 from kfd.core.commands import DraftRequest
 from kfd.core.events import DraftEvent, DraftRejected
 from kfd.core.fleet.model import Job
@@ -189,7 +190,7 @@ def _trace(policy: SearchPolicy) -> list[object]:
             held[child.cell] = child
         told = outcome(proposal, n, child, best=best)
         search.tell(replace(told, kept=kept, price=0.01 + 0.04 * (proposal.model == "a")))
-        made += [proposal, search.stop_reason(), search.stop_reason(0.9)]
+        made += [proposal, search.stop_reason(), search.stop_reason(0.9), meta_model(policy, DICE, n)]
         for variant in search.prompt_due(n):
             made.append(variant.id)
             try:

@@ -32,7 +32,7 @@ def other(value: object) -> object:
         return value - 1 if value > 1 else value + 1
     if isinstance(value, float):
         return value / 2 + 0.125 if value < 2 else value + 1
-    return ["analysis"]
+    return "someone" if isinstance(value, str) else ["analysis"]
 
 
 @pytest.mark.parametrize(("section", "key"), keys())
@@ -75,6 +75,12 @@ def test_models_and_inspirations() -> None:
         ({"parents": {"uniform": -1}}, r"search\.parents: shares"),
         ({"plateau": {"stop": 1}}, "true or false"),
         ({"prompts": {"pinned": ["everything"]}}, "list of philosophy"),
+        ({"prompts": {"model": 3}}, r"search\.prompts\.model is a name"),
+        ({"prompts": {"model": "m" * 101}}, r"search\.prompts\.model is a name"),
+        (
+            {"prompts": {"period": 1, "pinned": ["philosophy", "strategies", "pitfalls", "analysis"]}},
+            "leave one to change",
+        ),
         ({"prompts": {"mutations": 4}}, r"search\.prompts: .*1 to 3"),
         ({"models": {}}, "1 to 32"),
         ({"models": {"a": 0}}, "leave out"),

@@ -1062,6 +1062,168 @@ class ListCandidatesResponse(_message.Message):
 Global___ListCandidatesResponse: _TypeAlias = ListCandidatesResponse  # noqa: Y015
 
 @_typing.final
+class ListPromptsRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CAMPAIGN_FIELD_NUMBER: _builtins.int
+    PROMPT_FIELD_NUMBER: _builtins.int
+    SKIP_FIELD_NUMBER: _builtins.int
+    LIMIT_FIELD_NUMBER: _builtins.int
+    campaign: _builtins.str
+    prompt: _builtins.str
+    """only this one, with its texts: id of a variant or of a mutation, or a unique prefix"""
+    skip: _builtins.int
+    """how many of the list to leave out"""
+    limit: _builtins.int
+    def __init__(
+        self,
+        *,
+        campaign: _builtins.str = ...,
+        prompt: _builtins.str = ...,
+        skip: _builtins.int = ...,
+        limit: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["campaign", b"campaign", "limit", b"limit", "prompt", b"prompt", "skip", b"skip"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListPromptsRequest: _TypeAlias = ListPromptsRequest  # noqa: Y015
+
+@_typing.final
+class PromptRegion(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    PARENT_TEXT_FIELD_NUMBER: _builtins.int
+    PINNED_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    text: _builtins.str
+    parent_text: _builtins.str
+    pinned: _builtins.bool
+    """by the user: it never changes"""
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        text: _builtins.str = ...,
+        parent_text: _builtins.str = ...,
+        pinned: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "parent_text", b"parent_text", "pinned", b"pinned", "text", b"text"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PromptRegion: _TypeAlias = PromptRegion  # noqa: Y015
+
+@_typing.final
+class PromptVariant(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    VARIANT_FIELD_NUMBER: _builtins.int
+    MUTATION_FIELD_NUMBER: _builtins.int
+    PARENT_FIELD_NUMBER: _builtins.int
+    GENERATION_FIELD_NUMBER: _builtins.int
+    STATE_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    CHILDREN_FIELD_NUMBER: _builtins.int
+    GAIN_FIELD_NUMBER: _builtins.int
+    CREDIT_FIELD_NUMBER: _builtins.int
+    HELD_FIELD_NUMBER: _builtins.int
+    MODEL_FIELD_NUMBER: _builtins.int
+    INPUT_TOKENS_FIELD_NUMBER: _builtins.int
+    OUTPUT_TOKENS_FIELD_NUMBER: _builtins.int
+    ASKED_AT_FIELD_NUMBER: _builtins.int
+    REGIONS_FIELD_NUMBER: _builtins.int
+    QUESTION_FIELD_NUMBER: _builtins.int
+    ANSWER_FIELD_NUMBER: _builtins.int
+    variant: _builtins.str
+    """empty when the mutation made none"""
+    mutation: _builtins.str
+    """"c7f3k2-p3"; empty for the first variant"""
+    parent: _builtins.str
+    """id of the variant that was to change"""
+    generation: _builtins.int
+    state: _builtins.str
+    """first asking accepted rejected dropped"""
+    reason: _builtins.str
+    """why there is no new variant"""
+    children: _builtins.int
+    """that the credit rests on"""
+    gain: _builtins.float
+    """sum of their gains in fitness over their parents"""
+    credit: _builtins.float
+    """mean gain, shrunk towards the mean of all"""
+    held: _builtins.bool
+    """whether candidates are asked for with it"""
+    model: _builtins.str
+    input_tokens: _builtins.int
+    output_tokens: _builtins.int
+    asked_at: _builtins.int
+    """outcomes that the search had been told of"""
+    question: _builtins.str
+    answer: _builtins.str
+    @_builtins.property
+    def regions(self) -> _containers.RepeatedCompositeFieldContainer[Global___PromptRegion]:
+        """only for the one that was asked for, as are these:"""
+
+    def __init__(
+        self,
+        *,
+        variant: _builtins.str = ...,
+        mutation: _builtins.str = ...,
+        parent: _builtins.str = ...,
+        generation: _builtins.int = ...,
+        state: _builtins.str = ...,
+        reason: _builtins.str = ...,
+        children: _builtins.int = ...,
+        gain: _builtins.float = ...,
+        credit: _builtins.float = ...,
+        held: _builtins.bool = ...,
+        model: _builtins.str = ...,
+        input_tokens: _builtins.int = ...,
+        output_tokens: _builtins.int = ...,
+        asked_at: _builtins.int = ...,
+        regions: _abc.Iterable[Global___PromptRegion] | None = ...,
+        question: _builtins.str = ...,
+        answer: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "asked_at", b"asked_at", "children", b"children", "credit", b"credit", "gain", b"gain", "generation", b"generation", "held", b"held", "input_tokens", b"input_tokens", "model", b"model", "mutation", b"mutation", "output_tokens", b"output_tokens", "parent", b"parent", "question", b"question", "reason", b"reason", "regions", b"regions", "state", b"state", "variant", b"variant"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PromptVariant: _TypeAlias = PromptVariant  # noqa: Y015
+
+@_typing.final
+class ListPromptsResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PROMPTS_FIELD_NUMBER: _builtins.int
+    MORE_FIELD_NUMBER: _builtins.int
+    more: _builtins.bool
+    @_builtins.property
+    def prompts(self) -> _containers.RepeatedCompositeFieldContainer[Global___PromptVariant]: ...
+    def __init__(
+        self,
+        *,
+        prompts: _abc.Iterable[Global___PromptVariant] | None = ...,
+        more: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["more", b"more", "prompts", b"prompts"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListPromptsResponse: _TypeAlias = ListPromptsResponse  # noqa: Y015
+
+@_typing.final
 class WatchEventsRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 

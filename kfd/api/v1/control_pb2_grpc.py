@@ -79,6 +79,11 @@ class ControlServiceStub:
                 request_serializer=kfd_dot_api_dot_v1_dot_control__pb2.ListCandidatesRequest.SerializeToString,
                 response_deserializer=kfd_dot_api_dot_v1_dot_control__pb2.ListCandidatesResponse.FromString,
                 _registered_method=True)
+        self.ListPrompts = channel.unary_unary(
+                '/kfd.api.v1.ControlService/ListPrompts',
+                request_serializer=kfd_dot_api_dot_v1_dot_control__pb2.ListPromptsRequest.SerializeToString,
+                response_deserializer=kfd_dot_api_dot_v1_dot_control__pb2.ListPromptsResponse.FromString,
+                _registered_method=True)
         self.WatchEvents = channel.unary_stream(
                 '/kfd.api.v1.ControlService/WatchEvents',
                 request_serializer=kfd_dot_api_dot_v1_dot_control__pb2.WatchEventsRequest.SerializeToString,
@@ -154,6 +159,13 @@ class ControlServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListPrompts(self, request, context):
+        """The first prompt variant of a campaign and all mutations, with the credit of each variant; or one with its texts.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def WatchEvents(self, request, context):
         """Resumes after a sequence number; `follow` keeps the stream open until the campaign ends.
         """
@@ -222,6 +234,11 @@ def add_ControlServiceServicer_to_server(servicer, server):
                     servicer.ListCandidates,
                     request_deserializer=kfd_dot_api_dot_v1_dot_control__pb2.ListCandidatesRequest.FromString,
                     response_serializer=kfd_dot_api_dot_v1_dot_control__pb2.ListCandidatesResponse.SerializeToString,
+            ),
+            'ListPrompts': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListPrompts,
+                    request_deserializer=kfd_dot_api_dot_v1_dot_control__pb2.ListPromptsRequest.FromString,
+                    response_serializer=kfd_dot_api_dot_v1_dot_control__pb2.ListPromptsResponse.SerializeToString,
             ),
             'WatchEvents': grpc.unary_stream_rpc_method_handler(
                     servicer.WatchEvents,
@@ -482,6 +499,33 @@ class ControlService:
             '/kfd.api.v1.ControlService/ListCandidates',
             kfd_dot_api_dot_v1_dot_control__pb2.ListCandidatesRequest.SerializeToString,
             kfd_dot_api_dot_v1_dot_control__pb2.ListCandidatesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListPrompts(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/kfd.api.v1.ControlService/ListPrompts',
+            kfd_dot_api_dot_v1_dot_control__pb2.ListPromptsRequest.SerializeToString,
+            kfd_dot_api_dot_v1_dot_control__pb2.ListPromptsResponse.FromString,
             options,
             channel_credentials,
             insecure,

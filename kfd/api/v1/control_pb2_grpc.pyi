@@ -41,6 +41,8 @@ class ControlServiceStub:
     CancelCampaign: _grpc.UnaryUnaryMultiCallable[_control_pb2.CancelCampaignRequest, _control_pb2.CancelCampaignResponse]
     GetCandidate: _grpc.UnaryUnaryMultiCallable[_control_pb2.GetCandidateRequest, _control_pb2.GetCandidateResponse]
     ListCandidates: _grpc.UnaryUnaryMultiCallable[_control_pb2.ListCandidatesRequest, _control_pb2.ListCandidatesResponse]
+    ListPrompts: _grpc.UnaryUnaryMultiCallable[_control_pb2.ListPromptsRequest, _control_pb2.ListPromptsResponse]
+    """The first prompt variant of a campaign and all mutations, with the credit of each variant; or one with its texts."""
     WatchEvents: _grpc.UnaryStreamMultiCallable[_control_pb2.WatchEventsRequest, _control_pb2.WatchEventsResponse]
     """Resumes after a sequence number; `follow` keeps the stream open until the campaign ends."""
     Ask: _grpc.UnaryUnaryMultiCallable[_control_pb2.AskRequest, _control_pb2.AskResponse]
@@ -61,6 +63,8 @@ class ControlServiceAsyncStub(ControlServiceStub):
     CancelCampaign: _aio.UnaryUnaryMultiCallable[_control_pb2.CancelCampaignRequest, _control_pb2.CancelCampaignResponse]  # type: ignore[assignment]
     GetCandidate: _aio.UnaryUnaryMultiCallable[_control_pb2.GetCandidateRequest, _control_pb2.GetCandidateResponse]  # type: ignore[assignment]
     ListCandidates: _aio.UnaryUnaryMultiCallable[_control_pb2.ListCandidatesRequest, _control_pb2.ListCandidatesResponse]  # type: ignore[assignment]
+    ListPrompts: _aio.UnaryUnaryMultiCallable[_control_pb2.ListPromptsRequest, _control_pb2.ListPromptsResponse]  # type: ignore[assignment]
+    """The first prompt variant of a campaign and all mutations, with the credit of each variant; or one with its texts."""
     WatchEvents: _aio.UnaryStreamMultiCallable[_control_pb2.WatchEventsRequest, _control_pb2.WatchEventsResponse]  # type: ignore[assignment]
     """Resumes after a sequence number; `follow` keeps the stream open until the campaign ends."""
     Ask: _aio.UnaryUnaryMultiCallable[_control_pb2.AskRequest, _control_pb2.AskResponse]  # type: ignore[assignment]
@@ -132,6 +136,14 @@ class ControlServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _control_pb2.ListCandidatesRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_control_pb2.ListCandidatesResponse, _abc.Awaitable[_control_pb2.ListCandidatesResponse]]: ...
+
+    @_abc_1.abstractmethod
+    def ListPrompts(
+        self,
+        request: _control_pb2.ListPromptsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_control_pb2.ListPromptsResponse, _abc.Awaitable[_control_pb2.ListPromptsResponse]]:
+        """The first prompt variant of a campaign and all mutations, with the credit of each variant; or one with its texts."""
 
     @_abc_1.abstractmethod
     def WatchEvents(

@@ -13,6 +13,7 @@ from kfd.base.ids import CandidateId, candidate_id
 from kfd.base.instant import Instant
 from kfd.core.campaign import learning
 from kfd.core.campaign.lineage import migrant_of
+from kfd.core.campaign.mutation import first_variant
 from kfd.core.campaign.ports import Output
 from kfd.core.campaign.state import (
     ENDED,
@@ -52,6 +53,7 @@ class Deciding(Steps):
         stop = self._search.stop_reason(self.record.roofline)
         refused: str | None = None
         if stop is None:
+            out += self._mutate(now)
             asked, refused = self._ask_all(now)
             out += asked
         if self._watch.left(now) <= 0:
@@ -129,7 +131,8 @@ class Deciding(Steps):
             return NEVER
         left = self._watch.left(now)
         is_timed = self.record.state is CampaignState.RUNNING and left > 0
-        return min(self._questions.next_due(), now + left if is_timed else NEVER)
+        due = min(self._questions.next_due(), self._evolution.next_due(now))
+        return min(due, now + left if is_timed else NEVER)
 
     @property
     def _is_baselined(self) -> bool:
@@ -177,11 +180,21 @@ class Deciding(Steps):
         self._next_ordinal += 1
         return [*self._put(candidate), self._start(candidate)]
 
+    def _mutate(self, now: Instant) -> list[Output]:
+        """Have prompts changed, for candidates that are still to be asked for. Nothing waits for it."""
+        if self._is_spent(now):
+            return []
+        return [*self._evolution.start(self._search, now, self._is_paid)]
+
+    def _is_paid(self, key: str, model: str) -> bool:
+        """Whether a model call that is no draft could be reserved."""
+        return self._spending.reserve_call(key, model) is None
+
     def _take(self, elite: Elite) -> list[Output]:
         """An elite of another target: tried here like any other candidate, but nobody is asked."""
         nth = self._questions.charge((elite.source, Operator.MIGRATE.value))
         id_ = candidate_id(self.spec.id, self._next_ordinal)
-        variant = learning.FIRST_PROMPT.id
+        variant = first_variant(self.spec).id
         candidate = migrant_of(elite, id_, self._next_ordinal, nth, self._told, variant)
         self._next_ordinal += 1
         return [*self._put(candidate), self._start(candidate)]
@@ -208,6 +221,7 @@ class Deciding(Steps):
                 values=candidate.values,
                 model=learning.model_of(candidate),
                 model_choice=self._dice.roll("model", candidate.ordinal),
+                regions=self._evolution.regions(candidate.asked.variant),
             )
         )
 

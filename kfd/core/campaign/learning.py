@@ -6,23 +6,24 @@ alike, so that a restored search cannot differ from the one that was killed.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from kfd.base.work import VerdictCode
 from kfd.core.campaign import judging
+from kfd.core.campaign.mutation import Mutation, accepted, first_variant, variant_of
 from kfd.core.campaign.ports import Loaded
 from kfd.core.campaign.state import Asked, CampaignSpec, Candidate
 from kfd.core.dice import Dice
 from kfd.core.search.archive import Elite
 from kfd.core.search.fitness import LEAST_CORRECT
 from kfd.core.search.operators import Operator
-from kfd.core.search.prompt_archive import Variant, variant_id
+from kfd.core.search.prompt_archive import Variant
 from kfd.core.search.proposals import ANY_MODEL, Broken, Outcome, Proposal, View
 from kfd.core.search.search import Search
 from kfd.core.search.terms import priced, terms_of
 
 __all__ = [
-    "FIRST_PROMPT",
     "PERIODIC",
     "UNASKED",
     "asked",
@@ -34,9 +35,6 @@ __all__ = [
     "restored",
     "view",
 ]
-
-FIRST_PROMPT = Variant(id=variant_id({}), regions={})
-"""The prompt as the templates have it, with nothing added to its regions."""
 
 UNASKED = (Operator.INITIAL, Operator.TUNE, Operator.MIGRATE)
 """Nobody's answers: nothing is there that a model could mend."""
@@ -55,8 +53,18 @@ def restored(loaded: Loaded) -> Search:
     elite = None
     if initial is not None and initial.outcome == VerdictCode.OK:
         elite = judging.as_elite(initial, judging.baseline_speedup(initial, loaded.spec.baseline))
-    dice = Dice(loaded.spec.seed)
-    return Search.restore(loaded.spec.search, dice, FIRST_PROMPT, loaded.outcomes, elite)
+    rows = _in_order(loaded.outcomes, loaded.mutations)
+    return Search.restore(loaded.spec.search, Dice(loaded.spec.seed), first_variant(loaded.spec), rows, elite)
+
+
+def _in_order(outcomes: Sequence[Outcome], mutations: Iterable[Mutation]) -> Iterator[Outcome | Variant]:
+    """Outcomes as they were told, with each new prompt variant in its place between them."""
+    waiting = deque(accepted(mutations))
+    for told, outcome in enumerate(outcomes):
+        while waiting and waiting[0][0].at <= told:
+            yield variant_of(waiting.popleft()[1])
+        yield outcome
+    yield from (variant_of(mutation) for _, mutation in waiting)
 
 
 def view(

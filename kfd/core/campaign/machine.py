@@ -35,7 +35,18 @@ from kfd.core.commands import (
     SaveSpending,
     SaveText,
 )
-from kfd.core.events import DraftArrived, Drafted, DraftEvent, DraftFaulted, DraftMissed, DraftRejected
+from kfd.core.events import (
+    DraftArrived,
+    Drafted,
+    DraftEvent,
+    DraftFaulted,
+    DraftMissed,
+    DraftRejected,
+    MutationArrived,
+    MutationEvent,
+    MutationMissed,
+    MutationRejected,
+)
 from kfd.core.fleet.model import Fact, Job
 from kfd.core.search.budgets import Account
 from kfd.core.search.operators import Operator
@@ -189,6 +200,13 @@ class Campaign(Deciding):
         )
         return candidate, spent
 
+    def mutation_ended(self, event: MutationEvent, now: Instant) -> list[Output]:
+        """A mutation of a prompt that was started has ended, one way or another."""
+        used = (0, 0) if isinstance(event, MutationMissed) else (event.input_tokens, event.output_tokens)
+        model = event.model if isinstance(event, MutationArrived | MutationRejected) else ""
+        spent = self._spending.settle_call(event.mutation, model, *used)
+        return [*spent, *self._evolution.answered(event, self._search, self._next_ordinal, now), *self.advance(now)]
+
     def job_settled(self, job: Job, report: Report, now: Instant) -> list[Output]:
         """A job of ours has ended."""
         purpose = job.id.rpartition(".")[2]
@@ -236,6 +254,7 @@ class Campaign(Deciding):
             )
         state = CampaignState.RUNNING if self._is_baselined else CampaignState.BASELINING
         self._questions.hurry(now)
+        self._evolution.hurry(now)
         return [*self._move(state, "", now), *self.advance(now)]
 
     def cancel(self, reason: str, now: Instant) -> list[Output]:
@@ -271,3 +290,4 @@ class Campaign(Deciding):
             raise Bug(f"{self.spec.id} keeps a judged candidate open")
         self._questions.check(self._open)
         self._spending.check(self._open.values())
+        self._evolution.check()

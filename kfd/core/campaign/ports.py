@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from kfd.base.ids import JobId
+from kfd.core.campaign.mutation import Mutation
 from kfd.core.campaign.state import CampaignRecord, CampaignSpec, Candidate
 from kfd.core.commands import Command
 from kfd.core.fleet.model import Job
@@ -51,6 +52,8 @@ class Loaded:
     """(parent digest, operator) of questions that had no answer."""
     outcomes: list[Outcome] = field(default_factory=list)
     """What the search was told, in the order of telling."""
+    mutations: list[Mutation] = field(default_factory=list)
+    """Mutations of prompt variants, ended or not, in the order of asking."""
     migrants: list[Candidate] = field(default_factory=list)
     """Candidates that were taken from other campaigns of the group."""
     tuning: list[Candidate] = field(default_factory=list)

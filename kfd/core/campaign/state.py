@@ -27,6 +27,7 @@ from kfd.core.fleet.model import Job
 from kfd.core.search.archive import Cell
 from kfd.core.search.hints import hint_text
 from kfd.core.search.operators import Operator
+from kfd.core.search.prompt_archive import Region
 from kfd.core.search.proposals import ANY_MODEL, SearchPolicy
 from kfd.core.search.terms import ModelTerms
 from kfd.core.search.transitions import Direction
@@ -128,6 +129,8 @@ class CampaignSpec:
     simulated: bool = False
     validate_only: bool = False
     """Prove the task and its kernel, ask nothing."""
+    regions: tuple[tuple[Region, str], ...] = ()
+    """What the first prompt variant says; campaigns of an older kfd have none."""
     group: str = ""
     """Campaigns of one group search for several targets of one task and share their elites; empty for one alone."""
     budget_micro_money: int | None = None

@@ -16,6 +16,7 @@ from kfd.base.instant import Instant
 from kfd.base.roofline import roofline_share
 from kfd.base.work import AdmitResult, Incident, Report, RunResult, Speedup, Stopped, Verdict, VerdictCode
 from kfd.core.campaign import judging, learning
+from kfd.core.campaign.evolution import Evolution
 from kfd.core.campaign.lineage import Lineage
 from kfd.core.campaign.ports import CancelJob, Enqueue, Loaded, Output
 from kfd.core.campaign.questions import Questions
@@ -81,6 +82,7 @@ class Steps:
         self._questions = Questions(loaded.spec.budget_candidates, loaded.answered, loaded.closed)
         self._spending = Spending(loaded.spec, loaded.record, loaded.open_candidates, loaded.spent)
         self._search = learning.restored(loaded)
+        self._evolution = Evolution(loaded.spec, loaded.mutations)
         self._told = loaded.told
         self._last_asked = dict(loaded.last_asked)
         at_once = points_at_once(loaded.spec.in_flight)
@@ -184,6 +186,7 @@ class Steps:
         candidate, speed = judging.judged(self.spec, candidate, verdict, result)
         is_initial = candidate.operator is Operator.INITIAL
         improved: list[Output] = []
+        evolving: list[Output] = []
         if speed is not None:
             improved = self._archive(candidate, speed, beaten, result)
         elif learning.is_repairable(self.spec, candidate):
@@ -193,9 +196,9 @@ class Steps:
         if is_initial and speed is not None:
             self._search.begin(judging.as_elite(candidate, speed))
         elif not is_initial and verdict.code is not VerdictCode.SUSPECT:
-            candidate = self._tell(candidate, kept=bool(improved), best=is_best)
+            candidate, evolving = self._tell(candidate, kept=bool(improved), best=is_best)
         fact = judging.judged_fact(self.spec, candidate, speed, is_elite=bool(improved))
-        out: list[Output] = [*self._put(candidate), fact, *improved]
+        out: list[Output] = [*self._put(candidate), fact, *improved, *evolving]
         if is_initial and verdict.code is not VerdictCode.OK:
             text = f"the initial kernel is not correct on this fleet: {verdict.code.value}: {verdict.text}"
             return out + self._end(CampaignState.FAILED, text, now)
@@ -222,20 +225,25 @@ class Steps:
                 out.append(judging.best_improved(self.spec, best, speed))
         return out
 
-    def _tell(self, candidate: Candidate, *, kept: bool = False, best: bool = False) -> Candidate:
-        """The search learns what became of a candidate; the row remembers what it was told, and in which order."""
+    def _tell(self, candidate: Candidate, *, kept: bool = False, best: bool = False) -> tuple[Candidate, list[Output]]:
+        """The search learns what became of a candidate; the row remembers what it was told, and in which order.
+
+        Prompts may be due to change then.
+        """
         self._told += 1
         told = Told(nth=self._told, fitness=candidate.fitness or 0.0, kept=kept, best=best)
         candidate = replace(candidate, told=told)
-        if candidate.outcome != DiscardReason.NO_RECORDING:
-            self._search.tell(learning.outcome_of(candidate, self.spec))
-        return candidate
+        if candidate.outcome == DiscardReason.NO_RECORDING:
+            return candidate, []
+        self._search.tell(learning.outcome_of(candidate, self.spec))
+        return candidate, [*self._evolution.told(self._search)]
 
     def _discard(self, candidate: Candidate, reason: str, text: str) -> list[Output]:
         candidate = replace(candidate, state=CandidateState.DISCARDED, outcome=str(reason), text=text)
+        evolving: list[Output] = []
         if reason not in (DiscardReason.INCIDENT, DiscardReason.CANCELLED, DiscardReason.BUDGET):
-            candidate = self._tell(candidate)
-        out: list[Output] = [*self._put(candidate)]
+            candidate, evolving = self._tell(candidate)
+        out: list[Output] = [*self._put(candidate), *evolving]
         if reason not in (DiscardReason.NO_RECORDING, DiscardReason.CANCELLED):
             out.append(
                 Fact(
@@ -350,6 +358,7 @@ class Steps:
             else:
                 out.append(CancelJob(job=job_id(candidate.id, purpose_of(candidate)), reason=reason))
             out += self._discard(candidate, DiscardReason.CANCELLED, reason)
+        out += self._evolution.stop(reason, self._search, self._next_ordinal)
         if not self.record.admitted:
             out.append(CancelJob(job=job_id(candidate_id(self.spec.id, 0), ADMIT), reason=reason))
         if self.record.state is CampaignState.VERIFYING and state is CampaignState.CANCELLED and self.record.best:

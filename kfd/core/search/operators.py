@@ -13,7 +13,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-__all__ = ["Operator", "OperatorPolicy", "Standing", "due", "open_shares"]
+__all__ = ["Operator", "OperatorPolicy", "Standing", "due", "gain_of", "open_shares"]
+
+REPAIRED = 0.05
+"""Gain that a repair which became an elite counts for (its parent, a failure, is no measure)."""
 
 
 class Operator(StrEnum):
@@ -113,3 +116,9 @@ def open_shares(
     positive = {operator: share for operator, share in found.items() if share > 0}
     # A configuration that only crosses over has to begin somehow.
     return positive or {Operator.REWRITE: 1.0}
+
+
+def gain_of(operator: Operator, delta: float, *, kept: bool) -> float:
+    """What a child counts for its model, operator and prompt. ``delta``: its fitness less its parent's; ``kept``:
+    whether it became an elite."""
+    return max(0.0, delta) if operator is not Operator.REPAIR else REPAIRED * kept

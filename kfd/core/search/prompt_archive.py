@@ -17,7 +17,17 @@ from enum import StrEnum
 
 from kfd.core.dice import Dice
 
-__all__ = ["Edit", "EditError", "PromptArchive", "PromptPolicy", "Region", "Variant", "mutated", "variant_id"]
+__all__ = [
+    "MAX_REGION",
+    "Edit",
+    "EditError",
+    "PromptArchive",
+    "PromptPolicy",
+    "Region",
+    "Variant",
+    "mutated",
+    "variant_id",
+]
 
 MAX_REGION = 8000
 """Characters of a region."""
@@ -61,12 +71,14 @@ class Variant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptPolicy:
-    """Sizes and rhythm (the paper: archive 16, period 10, at most 3 mutations). The period is off by default."""
+    """How the regions of the prompt evolve. Off by default; the paper has a period of 10."""
 
     size: int = 16
+    """Variants that the archive holds; the first one is never dropped."""
     period: int = 0
     """Judged children between updates; 0 switches prompt evolution off."""
     mutations: int = 3
+    """Variants changed at one update, and edits in one answer, at most 3."""
     explore: float = 0.2
     """Share of uniform draws among variants."""
     prior: float = 5.0
@@ -74,13 +86,17 @@ class PromptPolicy:
     min_children: int = 3
     """Children before a variant may be a parent or be dropped."""
     pinned: tuple[Region, ...] = ()
-    """Regions that the user keeps as they are."""
+    """Regions that stay as they are: `philosophy`, `strategies`, `pitfalls`, `analysis`."""
+    model: str = ""
+    """Name of the model that changes prompts; empty draws from the campaign's models by their shares."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.size <= 256 or self.period < 0 or not 1 <= self.mutations <= 3:
             raise ValueError("a prompt archive holds 1 to 256 variants and makes 1 to 3 mutations")
         if not 0 <= self.explore <= 1 or self.prior <= 0 or self.min_children < 1:
             raise ValueError("explore is 0 to 1, prior is positive, min_children at least 1")
+        if self.period and set(self.pinned) == set(Region):
+            raise ValueError("every region is pinned: leave one to change, or switch the period off")
 
 
 def variant_id(regions: Mapping[Region, str]) -> str:
@@ -137,11 +153,16 @@ class PromptArchive:
         """Children judged so far: the rest of what restores it."""
         return self._judged
 
+    def get(self, identity: str) -> Variant | None:
+        """A variant that is held; None for one that is unknown or was dropped."""
+        return self._variants.get(identity)
+
     def credit(self, variant: Variant) -> float:
         """Mean gain of its children, shrunk towards the mean of all."""
-        return self._shrunk(variant, self._overall())
+        return self._shrunk(variant, self.mean())
 
-    def _overall(self) -> float:
+    def mean(self) -> float:
+        """Mean gain of the children of all variants that are held."""
         everyone = sum(one.children for one in self._variants.values())
         return sum(one.gain for one in self._variants.values()) / everyone if everyone else 0.0
 
@@ -156,7 +177,7 @@ class PromptArchive:
             return options[0]
         if dice.roll("prompt:explore", ordinal) < self._policy.explore:
             return dice.pick(options, [1.0] * len(options), "prompt", ordinal)
-        overall = self._overall()
+        overall = self.mean()
         worth = [self._shrunk(one, overall) for one in options]
         top = max(worth)
         bonus = [1.0 / math.sqrt(1 + one.children) for one in options]

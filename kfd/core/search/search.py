@@ -14,7 +14,7 @@ from kfd.core.search.archive import Cell, Elite
 from kfd.core.search.bandit import Arm, Bandit
 from kfd.core.search.gradient import GradientField
 from kfd.core.search.hints import Hint, hints_at
-from kfd.core.search.operators import Operator, Standing, due, open_shares
+from kfd.core.search.operators import Operator, Standing, due, gain_of, open_shares
 from kfd.core.search.plateau import Progress, Reaction, reaction, stop_reason
 from kfd.core.search.prompt_archive import PromptArchive, Variant
 from kfd.core.search.proposals import NOTHING, Outcome, Proposal, SearchPolicy, View
@@ -24,8 +24,6 @@ from kfd.core.search.transitions import Transition, change_of
 __all__ = ["Search"]
 
 _WIDENED = ParentWeights(uniform=1.0, fitness=0.0, curiosity=0.0)
-_REPAIRED = 0.05
-"""Gain that a repair which became an elite counts for (its parent, a failure, is no measure)."""
 _NO_MOVE = (Operator.REPAIR, Operator.MIGRATE)
 _SWITCHED = {Operator.PATCH: 0.25, Operator.CROSSOVER: 2.0}
 
@@ -48,6 +46,7 @@ class Search:
         self._simplified: set[str] = set()
         self._last_template = self._last_simplify = -1
         self._restarted_at = -1
+        self._has_judged = False
 
     @classmethod
     def restore(
@@ -103,11 +102,12 @@ class Search:
                     hints=outcome.hints,
                 )
             )
-        gain = max(0.0, delta) if outcome.operator is not Operator.REPAIR else _REPAIRED * outcome.kept
+        gain = gain_of(outcome.operator, delta, kept=outcome.kept)
         is_asked = outcome.operator not in (Operator.TUNE, Operator.MIGRATE)  # these are no model's answers
         if self._bandit is not None and is_asked:
             arm = Arm(model=outcome.model, operator=outcome.operator.value, prompt=outcome.prompt)
             self._bandit.pulled(arm, gain=gain, price=outcome.price)
+        self._has_judged = is_asked
         if is_asked:
             self._prompts.judged(outcome.prompt, gain)
         if outcome.parent is not None:
@@ -160,7 +160,10 @@ class Search:
         """Variants that the meta-prompter should be asked to change now; empty when it is not time.
 
         To be asked once after each ``tell``: it changes nothing, so that a restart cannot lose or double an update.
+        A point of a sweep is no child of a prompt and completes no period.
         """
+        if not self._has_judged:
+            return ()
         out_of_turn = self.reaction() is Reaction.META and self._policy.prompts.period > 0
         if not self._prompts.is_due() and not (out_of_turn and self._evaluations % 5 == 0):
             return ()
@@ -172,8 +175,18 @@ class Search:
 
     @property
     def prompts(self) -> tuple[Variant, ...]:
-        """Prompt variants with their credits."""
+        """Prompt variants with their records, in the order of their making."""
         return self._prompts.variants
+
+    @property
+    def evaluations(self) -> int:
+        """How many outcomes were told."""
+        return self._evaluations
+
+    def prompt_credit(self, identity: str) -> tuple[Variant | None, float, float]:
+        """A variant's record (None when it was dropped), its credit, and the mean gain of all children."""
+        variant, mean = self._prompts.get(identity), self._prompts.mean()
+        return variant, mean if variant is None else self._prompts.credit(variant), mean
 
     # ---- deciding ---------------------------------------------------------------------------------------------------
 

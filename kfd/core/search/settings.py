@@ -20,6 +20,7 @@ from kfd.core.search.proposals import SearchPolicy
 __all__ = ["SettingsError", "policy_of"]
 
 MAX_MODELS = 32
+MAX_NAME = 100
 
 P = TypeVar("P")
 
@@ -87,6 +88,8 @@ def _value(path: str, value: object, default: object) -> object:
         return _whole_number(path, value)
     if isinstance(default, float):
         return _number(path, value)
+    if isinstance(default, str):
+        return _name(path, value)
     return _regions(path, value)
 
 
@@ -100,6 +103,12 @@ def _number(path: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise SettingsError(f"{path} is a number, not {_shown(value)}")
     return float(value)
+
+
+def _name(path: str, value: object) -> str:
+    if not isinstance(value, str) or len(value) > MAX_NAME:
+        raise SettingsError(f"{path} is a name of at most {MAX_NAME} characters, not {_shown(value)}")
+    return value
 
 
 def _regions(path: str, value: object) -> tuple[Region, ...]:
