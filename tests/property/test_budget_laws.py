@@ -269,6 +269,9 @@ def test_other_model_calls_take_part_by_a_key_of_their_own() -> None:
     (saved,) = spending.settle_call("prompt:1", "large", 4_000, 500)
     assert (saved.key, saved.cost) == ("prompt:1", Amount(tokens=4_500, micro_money=19_500))
     assert spending.account.committed.tokens == 4_500
+    assert spending.settle_call("prompt:1", "large", 4_000, 500) == []  # once
+    with pytest.raises(ValueError, match="reserved already"):
+        _ = [spending.reserve_call("prompt:3", "small") for _ in range(2)]
     again = Spending(spec, CampaignRecord(id=spec.id, state=CampaignState.RUNNING, admitted=True), [], saved.cost)
     again.hold_call("prompt:3", "small")
     assert (again.account.committed.tokens, again.account.spent) == (14_500, saved.cost)

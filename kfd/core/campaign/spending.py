@@ -154,15 +154,7 @@ class Spending:
 
     def book(self, key: str, cost: Amount) -> list[SaveSpending]:
         """Add a cost; the command that saves it, none for no cost."""
-        if cost == ZERO:
-            return []
-        cost = Amount(
-            micro_money=min(cost.micro_money, MOST_MICRO_MONEY),
-            tokens=min(cost.tokens, MOST_TOKENS),
-            device_ns=cost.device_ns,
-        )
-        self._account.book(cost)
-        return [SaveSpending(campaign=self._spec.id, key=key, cost=cost)]
+        return self._saved(key, self._account.book(_storable(cost)))
 
     def book_tokens(self, key: str, model: str, input_tokens: int, output_tokens: int) -> list[SaveSpending]:
         """Add what a model said that it used, at the price of the campaign's terms."""
@@ -176,20 +168,18 @@ class Spending:
 
     def reserve_call(self, key: str, model: str, asks_again: int = 0) -> str | None:
         """Reserve one call to a model, and ``asks_again`` more, under a key. None when granted, else the budget in the
-        way, in words."""
-        refused = self.refusal(key, self._call(model, asks_again))
-        if refused is None:
-            self.hold_call(key, model, asks_again)
-        return refused
+        way, in words. Raises ValueError for a key that holds a reservation."""
+        name = self._account.reserve(key, self._call(model, asks_again))
+        return None if name is None else _WORDS[name]
 
     def hold_call(self, key: str, model: str, asks_again: int = 0) -> None:
         """The reservation of a call that rows say is under way: after a restart."""
         self._hold(key, self._call(model, asks_again))
 
     def settle_call(self, key: str, model: str, input_tokens: int, output_tokens: int) -> list[SaveSpending]:
-        """Replace a reservation by what the call used."""
-        self._account.release(key)
-        return self.book_tokens(key, model, input_tokens, output_tokens)
+        """Replace a reservation by what the call used; a key that holds none has been settled and books nothing."""
+        cost = cost_of(terms_of(self._spec.terms, model), input_tokens, output_tokens)
+        return self._saved(key, self._account.settle(key, _storable(cost)))
 
     def _call(self, model: str, asks_again: int) -> Amount:
         terms = terms_of(self._spec.terms, model)
@@ -203,3 +193,14 @@ class Spending:
             self._account.release(key)
         else:
             self._account.hold(key, most)
+
+    def _saved(self, key: str, cost: Amount) -> list[SaveSpending]:
+        return [] if cost == ZERO else [SaveSpending(campaign=self._spec.id, key=key, cost=cost)]
+
+
+def _storable(cost: Amount) -> Amount:
+    return Amount(
+        micro_money=min(cost.micro_money, MOST_MICRO_MONEY),
+        tokens=min(cost.tokens, MOST_TOKENS),
+        device_ns=cost.device_ns,
+    )
