@@ -14,16 +14,26 @@ from kfd.base.ids import CampaignId, CandidateId, campaign_of
 from kfd.base.instant import SECOND
 from kfd.base.work import AdmitSpec, BuildSpec, Incident, IncidentCode, Limits, Report, VerdictCode
 from kfd.core.campaign.machine import Campaign
+from kfd.core.campaign.mutation import MutationRequest
 from kfd.core.campaign.replay import replay
 from kfd.core.campaign.spending import MAX_VERIFICATIONS, Spending, call_bound_of, device_cost, limits_of
 from kfd.core.campaign.state import CampaignRecord, CampaignSpec, CampaignState, Candidate, CandidateState, admit_job
 from kfd.core.commands import DraftRequest, StartDraft
-from kfd.core.events import DraftEvent, DraftFaulted, DraftRejected, Event
+from kfd.core.events import (
+    DraftEvent,
+    DraftFaulted,
+    DraftRejected,
+    Event,
+    MutationArrived,
+    MutationEvent,
+    MutationFaulted,
+)
 from kfd.core.fleet.model import Fact, Job
 from kfd.core.search.budgets import ZERO, Amount
 from kfd.core.search.operators import Operator, OperatorPolicy
+from kfd.core.search.prompt_archive import PromptPolicy, Region
 from kfd.core.search.proposals import SearchPolicy
-from kfd.core.search.terms import ModelTerms, cost_of, terms_of
+from kfd.core.search.terms import ModelTerms, cost_of, draft_bound, terms_of
 from kfd.core.search.tuning import Declared
 from kfd.testing.simulation import Simulation, arrived, drafted, report_for, sim_spec
 
@@ -38,6 +48,7 @@ LARGE = ModelTerms(
 )
 SMALL = replace(LARGE, name="small", input_price=150_000, output_price=600_000)
 POLICY = SearchPolicy(models=(("large", 1.0), ("small", 2.0)), operators=OperatorPolicy(template_every=6))
+EVOLVING = replace(POLICY, prompts=PromptPolicy(period=3, min_children=1))
 SPACE = Declared(tunables=(("TILE", (16, 8, 32)),), conditions=())
 INITIAL = drafted("initial")
 
@@ -64,7 +75,7 @@ class World(Simulation):
 
     def __init__(self) -> None:
         self.asked: Counter[CandidateId] = Counter()
-        super().__init__(self._said, self._ran)
+        super().__init__(self._said, self._ran, mutate=self._evolved)
 
     def _said(self, request: DraftRequest) -> DraftEvent:
         if request.operator is Operator.TUNE:
@@ -86,6 +97,21 @@ class World(Simulation):
         made = replace(arrived(request, f"kernel {request.ordinal}", cell), **used)
         template = request.operator is Operator.TEMPLATE
         return replace(made, drafted=replace(made.drafted, space=SPACE)) if template else made
+
+    def _evolved(self, request: MutationRequest) -> MutationEvent:
+        """A meta-prompter that uses up to what it may, and fails now and then."""
+        self.asked[CandidateId(request.mutation)] += 1
+        dice = number(request.campaign.seed, request.nth, self.asked[CandidateId(request.mutation)])
+        bound = draft_bound(terms_of(request.campaign.terms, request.model), 0)
+        used = {
+            "mutation": request.mutation,
+            "input_tokens": bound.input_tokens * (dice % 5) // 4,
+            "output_tokens": bound.output_tokens * (dice // 5 % 5) // 4,
+        }
+        if dice % 3 == 0:
+            return MutationFaulted(kind="stall", text="cut", retry_after=SECOND, **used)
+        regions = ((Region.PITFALLS, f"Variant {request.nth}."),)
+        return MutationArrived(regions=regions, model=request.model, texts=(), **used)
 
     def _ran(self, job: Job) -> Report:
         dice = number(job.id)
@@ -111,7 +137,9 @@ class World(Simulation):
             live = self.engine.campaigns[loaded.spec.id]._spending.account
             again = Campaign(loaded, self.now)._spending.account
             assert live.spent == again.spent == spent
-            assert live.reservations == again.reservations
+            # A mutation's call is reserved when it starts, which after a restart is with the first step.
+            drafts = [one for one in live.reservations if "-p" not in one[0]]
+            assert drafts == list(again.reservations)
             assert limits_of(loaded.spec).first_exceeded(live.committed) is None
 
     def spent(self, campaign: CampaignId) -> Amount:
@@ -147,6 +175,35 @@ def test_no_order_of_answers_faults_and_runs_exceeds_a_budget(
     points = sum(one.input_tokens + one.output_tokens for one in candidates if one.operator is Operator.TUNE)
     assert world.spent(spec.id).tokens == tokens + points
     assert replay(spec, candidates).difference is None
+
+
+@settings(deadline=None, max_examples=30)
+@given(seed=st.integers(1, 2**40), budget=st.one_of(BUDGETS["money"], BUDGETS["tokens"]), kill=st.integers(0, 20))
+def test_mutations_of_prompts_are_paid_from_the_same_budget(seed: int, budget: dict[str, int], kill: int) -> None:
+    """World holds after each event that nothing is exceeded; here, that what mutations used is in the books."""
+    spec = spec_of(seed, search=EVOLVING, **budget)
+    world = World()
+    world.submit(spec, INITIAL)
+    for step in range(kill):
+        world.step()
+        if step % 4 == 3:
+            world.kill_daemon()
+    world.run()
+    assert world.rows.records[spec.id].state is CampaignState.FINISHED
+    mutations = world.rows.mutations_of(spec.id)
+    candidates = [one for one in world.rows.candidates.values() if campaign_of(one.id) == spec.id]
+    used = sum(one.input_tokens + one.output_tokens for one in [*mutations, *candidates])
+    assert world.spent(spec.id).tokens == used
+
+
+def test_what_mutations_may_cost_is_reserved_and_what_they_used_is_spent() -> None:
+    spec = spec_of(7, search=EVOLVING, budget_tokens=2_000_000)
+    world = played(spec)
+    mutations = world.rows.mutations_of(spec.id)
+    assert sum(one.input_tokens + one.output_tokens for one in mutations) > 0
+    tight = spec_of(7, search=EVOLVING, budget_tokens=24_500)
+    world = played(tight)
+    assert world.spent(tight.id).tokens <= 24_500
 
 
 @settings(deadline=None, max_examples=25)

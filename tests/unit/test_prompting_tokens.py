@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kfd.core.search.prompt_archive import Region
 from kfd.prompting import render
 from kfd.prompting.render import PromptRequest, PromptTooLong, prompt
 from kfd.prompting.tokens import MAX_PROMPT_TOKENS, conversation_tokens, most_tokens, prompt_room
@@ -73,7 +74,18 @@ def test_the_room_for_a_prompt_is_what_the_answer_leaves_of_the_window() -> None
 
 # ---- trimming ----
 
-ORDER = ("c1-13", "c1-12", "c1-10 (best)", "try tiles", "odd: failed", "unused variable", "3 of 17", "return x * k")
+ORDER = (
+    "c1-13",
+    "c1-12",
+    "c1-10 (best)",
+    "try tiles",
+    "odd: failed",
+    "unused variable",
+    "spill_bytes",
+    "3 of 17",
+    "Measure first",
+    "return x * k",
+)
 """What goes, first to last, each by words that only it has."""
 
 NEVER = ("Scales a vector", "Relieve the exp unit", BODY, "`incorrect`", "## Your answer", "n = 4096")
@@ -83,10 +95,11 @@ def full() -> PromptRequest:
     return PromptRequest(
         spec=replace(SPEC, reference_text=SPEC.reference_text + "\n# why" * 40),
         operator="rewrite",
-        parent=PARENT,
+        parent=replace(PARENT, facts=("scale.spill_bytes: 96",), bottleneck="registers"),
         best=exemplar("c1-10 (best)", BODY + "// b\n" * 40),
         inspirations=tuple(exemplar(f"c1-{n}", BODY + f"// {n}\n" * 40) for n in (12, 13)),
         hints=("try tiles",),
+        regions=((Region.PHILOSOPHY, "Measure first. " * 20),),
     )
 
 
