@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import pytest
 
@@ -351,19 +351,23 @@ def test_ids_of_mutations_name_their_campaign_and_place() -> None:
     assert mutation_id(spec.id, 12) == f"{spec.id}-p12"
 
 
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [
-        ("size", 2),
-        ("period", 9),
-        ("mutations", 1),
-        ("explore", 1.0),
-        ("prior", 500.0),
-        ("min_children", 9),
-        ("pinned", (Region.STRATEGIES,)),
-        ("model", "someone"),
-    ],
-)
+OTHER = {
+    "size": 2,
+    "period": 9,
+    "mutations": 1,
+    "explore": 1.0,
+    "prior": 500.0,
+    "min_children": 9,
+    "pinned": (Region.STRATEGIES,),
+    "model": "someone",
+}
+
+
+def test_no_key_of_the_section_is_left_out() -> None:
+    assert set(OTHER) == {one.name for one in fields(PromptPolicy)}
+
+
+@pytest.mark.parametrize(("key", "value"), OTHER.items())
 def test_every_key_of_the_section_changes_what_a_campaign_does(key: str, value: object) -> None:
     def played(**prompts: object) -> list[object]:
         spec = spec_of(150, **prompts)

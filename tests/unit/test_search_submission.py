@@ -8,14 +8,17 @@ from pathlib import Path
 import pytest
 
 from kfd.api.v1 import control_pb2
+from kfd.base.codec import decode, encode
 from kfd.base.failure import CallerError
 from kfd.base.ids import candidate_id
 from kfd.base.work import CHECKED_ONLY, MeasurementPlan, RunResult, Verdict, VerdictCode
 from kfd.core.campaign.judging import judged
-from kfd.core.campaign.state import Asked, Candidate
+from kfd.core.campaign.state import Asked, CampaignSpec, Candidate
 from kfd.core.search.operators import Operator, OperatorPolicy
+from kfd.core.search.prompt_archive import PromptPolicy
 from kfd.core.search.proposals import ANY_MODEL, SearchPolicy
 from kfd.daemon.config import SEARCH
+from kfd.prompting.regions import first_regions
 from kfd.prompting.render import OPERATORS, PromptRequest, prompt
 from kfd.rpc.submission import Defaults, spec_of
 from kfd.tasks import load, pack
@@ -65,6 +68,28 @@ def test_a_recorded_campaign_asks_only_what_can_be_recorded(task: TaskSpec) -> N
     assert search_of(task, everything, generator="openai").operators == everything.operators
     only = replace(SEARCH, operators=OperatorPolicy(rewrite=0.0, patch=0.0, crossover=1.0))
     assert search_of(task, only, generator="recorded").operators.rewrite == 1.0
+
+
+def test_a_campaign_keeps_the_advice_of_its_own_kernels_form() -> None:
+    folder = Path(__file__).parents[2] / "tasks"
+    for name, toolchain, device_form in (("softmax_rows", "cpp", False), ("softmax_cuda", "cuda", True)):
+        spec = spec_of(
+            load(pack(folder / name)).spec,
+            control_pb2.CampaignOptions(generator="openai"),
+            DEFAULTS,
+            key="k",
+            token=bytes(range(48)),
+            submitted_at="t",
+        )
+        assert dict(spec.regions) == first_regions(toolchain, device_form=device_form)
+        assert decode(CampaignSpec, encode(spec)) == spec
+
+
+def test_a_model_for_prompts_is_asked_only_where_models_are(task: TaskSpec) -> None:
+    policy = replace(SEARCH, prompts=PromptPolicy(period=10, model="large"))
+    assert search_of(task, policy, generator="openai").prompts == policy.prompts
+    for other in ("recorded", "manual"):
+        assert search_of(task, policy, generator=other).prompts == PromptPolicy(period=10)
 
 
 @pytest.mark.parametrize("operator", ["crossover", "template", "simplify"])
