@@ -30,6 +30,7 @@ from kfd.tasks.tunables import PlanError
 from kfd_worker.harness import cuda_child, triton_compile
 from kfd_worker.judge.arena import ArraySpec
 from kfd_worker.toolchains import nvcc_messages
+from kfd_worker.toolchains.compiled import split_listing
 from kfd_worker.toolchains.cuda import Cuda
 from kfd_worker.toolchains.elf import ElfError
 from kfd_worker.toolchains.port import SOURCE, Refused
@@ -183,17 +184,18 @@ def build(kernel: Kernel, folder: Path, capability: str = "sm_90") -> Built:
         errors = [one for one in messages if "error" in one.severity]
         raise Fault(VerdictCode.COMPILE_ERROR, f"{errors[0].line}: {errors[0].text}" if errors else log[-300:])
     path = folder / "payload"
-    path.write_bytes(done.stdout)
+    _, payload = split_listing(done.stdout)
+    path.write_bytes(payload)
     if kernel.task.toolchain == "triton":
         try:
-            entries = {one.key: one.to_json() for one in split(done.stdout)}
+            entries = {one.key: one.to_json() for one in split(payload)}
         except ElfError as error:
             raise Fault(VerdictCode.LOAD_ERROR, str(error)) from error
         needed = {kernel_key(launch) for one in bound for launch in one.launches}
         if needed - entries.keys():
             raise Fault(VerdictCode.LOAD_ERROR, f"not compiled: {sorted(needed - entries.keys())}")
         return Built(kernel, path, load_order(entries), entries, log, cpu_s)
-    missing = Cuda().missing(done.stdout, wanted)
+    missing = Cuda().missing(payload, wanted)
     if missing:
         raise Fault(VerdictCode.LOAD_ERROR, missing)
     return Built(kernel, path, {}, {}, log, cpu_s)
