@@ -61,6 +61,28 @@ def test_the_loser_keeps_its_floor_and_a_zero_share_is_never_chosen() -> None:
         bandit.choose((LARGE,), (0.0,), DICE, 1)
 
 
+def test_the_lead_goes_to_who_is_clearly_worth_more_and_not_to_and_fro() -> None:
+    bandit = Bandit(BanditPolicy(prior=4.0))
+    assert bandit.lead(None) is None
+    for _ in range(3):
+        bandit.pulled(LARGE, gain=0.1, price=0.0)
+        assert bandit.lead(None) is None, "three pulls are too few"
+    bandit.pulled(LARGE, gain=0.1, price=0.0)
+    lead = bandit.lead(None)
+    assert lead == LARGE
+    for _ in range(30):
+        bandit.pulled(SMALL, gain=0.102, price=0.0)
+        lead = bandit.lead(lead)
+        assert lead == LARGE, "a little more is not clearly more"
+    for _ in range(60):
+        bandit.pulled(SMALL, gain=0.2, price=0.0)
+        lead = bandit.lead(lead)
+    assert lead == SMALL
+    assert bandit.lead(LARGE) == SMALL
+    losing = Bandit(BanditPolicy(), [Credit(arm=LARGE, pulls=50, gain=0.0, cost=1.0)])
+    assert losing.lead(None) is None, "who gains nothing does not lead"
+
+
 def test_credits_are_restored_by_name_whatever_the_order_of_configuration() -> None:
     bandit = Bandit(BanditPolicy())
     bandit.pulled(SMALL, gain=0.3, price=0.01)

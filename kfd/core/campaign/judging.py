@@ -21,6 +21,7 @@ from kfd.core.campaign.state import CampaignSpec, Candidate, CandidateState
 from kfd.core.fleet.model import Fact
 from kfd.core.search import fitness as ladder
 from kfd.core.search.archive import AddResult, Cell, Elite
+from kfd.core.search.bandit import Arm
 from kfd.core.search.compiled import refined
 from kfd.core.search.operators import Operator
 from kfd.core.search.proposals import Broken
@@ -29,6 +30,7 @@ __all__ = [
     "REPAIRABLE",
     "as_broken",
     "as_elite",
+    "bandit_shifted",
     "baseline_speedup",
     "beats_rival",
     "best_improved",
@@ -164,6 +166,15 @@ def judged_fact(spec: CampaignSpec, candidate: Candidate, speed: Speedup | None,
             ("elite", is_elite),
         ),
     )
+
+
+def bandit_shifted(spec: CampaignSpec, before: Arm | None, now: Arm | None) -> list[Fact]:
+    """``bandit.shifted``: another model, operator and prompt bring most for their cost."""
+    if now is None or now == before:
+        return []
+    was = f"{before.model} {before.operator} {before.prompt}" if before is not None else None
+    body = (("model", now.model), ("operator", now.operator), ("variant", now.prompt), ("before", was))
+    return [Fact(kind="bandit.shifted", campaign=spec.id, body=body)]
 
 
 def cell_improved(spec: CampaignSpec, elite: Elite, added: AddResult) -> Fact:

@@ -235,8 +235,10 @@ class Steps:
         candidate = replace(candidate, told=told)
         if candidate.outcome == DiscardReason.NO_RECORDING:
             return candidate, []
+        before = self._search.lead
         self._search.tell(learning.outcome_of(candidate, self.spec))
-        return candidate, [*self._evolution.told(self._search)]
+        shift = judging.bandit_shifted(self.spec, before, self._search.lead)
+        return candidate, [*shift, *self._evolution.told(self._search)]
 
     def _discard(self, candidate: Candidate, reason: str, text: str) -> list[Output]:
         candidate = replace(candidate, state=CandidateState.DISCARDED, outcome=str(reason), text=text)

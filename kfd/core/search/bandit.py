@@ -20,6 +20,10 @@ MAX_ARMS = 1024
 """Names kept; a long campaign makes more prompt variants than are worth remembering."""
 
 
+_CLEARLY = 1.1
+"""Worth over the leader's that takes the lead."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Arm:
     """One way of asking, by name: names survive a restart and a changed configuration, positions do not."""
@@ -130,6 +134,21 @@ class Bandit:
             gain, cost = (own.gain, own.cost) if own else (0.0, 0.0)
             found.append((gain + weight * prior) / (cost + weight))
         return found
+
+    def lead(self, holder: Arm | None) -> Arm | None:
+        """The arm that leads: worth clearly more than ``holder``, who led before; None while nobody has led yet.
+
+        An arm can lead once it was pulled ``prior`` times, and takes the lead with a tenth more worth, so that two that
+        are alike do not pass it to and fro.
+        """
+        known = [credit.arm for credit in self.credits if credit.pulls >= self._policy.prior and credit.gain > 0]
+        if not known:
+            return holder
+        worth = dict(zip(known, self.worth(known), strict=True))
+        best = max(known, key=lambda arm: (worth[arm], arm))
+        if holder is None or holder not in worth:
+            return best
+        return best if worth[best] > _CLEARLY * worth[holder] else holder
 
     def choose(self, arms: Sequence[Arm], shares: Sequence[float], dice: Dice, ordinal: int) -> Arm:
         """An arm for candidate ``ordinal``. ``shares``: configured weights; an arm with share 0 is never chosen.

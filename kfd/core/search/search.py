@@ -37,6 +37,7 @@ class Search:
         self._gradient = GradientField(policy.gradient)
         self._islands = Islands(policy.parents)
         self._bandit = Bandit(policy.bandit) if policy.bandit is not None else None
+        self._lead: Arm | None = None
         self._prompts = PromptArchive(policy.prompts, (first_prompt,))
         self._progress = Progress()
         self._evaluations = 0
@@ -107,6 +108,7 @@ class Search:
         if self._bandit is not None and is_asked:
             arm = Arm(model=outcome.model, operator=outcome.operator.value, prompt=outcome.prompt)
             self._bandit.pulled(arm, gain=gain, price=outcome.price)
+            self._lead = self._bandit.lead(self._lead)
         self._has_judged = is_asked
         if is_asked:
             self._prompts.judged(outcome.prompt, gain)
@@ -153,6 +155,11 @@ class Search:
     def swept(self, source: str) -> None:
         """A point of a sweep was baked into this kernel: it needs no template of its own."""
         self._templated.add(source)
+
+    @property
+    def lead(self) -> Arm | None:
+        """The way of asking that the bandit has found to bring most for its cost; None without one."""
+        return self._lead
 
     # ---- prompts ----------------------------------------------------------------------------------------------------
 
