@@ -80,7 +80,10 @@ def events(
                     yield response.event
             heard = clock()
         except grpc.RpcError as error:
-            if not is_lost(error) or clock() - heard > _PATIENCE_S + _STREAM_S:
+            if is_timeout(error) and _answers(session):
+                # Nothing happened in the campaign, for as long as that may take; the daemon is there.
+                heard = clock()
+            elif not is_lost(error) or clock() - heard > _PATIENCE_S + _STREAM_S:
                 raise failure_of(error, session.address, session.timeout_s) from None
             if on_lost is not None and not is_timeout(error):
                 on_lost("the daemon is away; the campaign goes on when it is back")
@@ -89,6 +92,15 @@ def events(
             return
         sleep(pause)
         pause = min(pause * 2, 5.0)
+
+
+def _answers(session: Session) -> bool:
+    """Whether the daemon answers a small question now."""
+    try:
+        session.raw(session.control.ListCampaigns, control_pb2.ListCampaignsRequest(limit=1), session.timeout_s)
+    except grpc.RpcError:
+        return False
+    return True
 
 
 def _read(stream: Any) -> Iterator[control_pb2.WatchEventsResponse]:
@@ -129,10 +141,17 @@ def _read(stream: Any) -> Iterator[control_pb2.WatchEventsResponse]:
         stream.cancel()
 
 
-def follow(session: Session, campaign: str, line: Line) -> control_pb2.Campaign:
-    """Show the progress of a campaign until it has ended. Raises Failure."""
+def follow(
+    session: Session,
+    campaign: str,
+    line: Line,
+    watch: Callable[[control_pb2.Campaign], None] = lambda _: None,
+) -> control_pb2.Campaign:
+    """Show the progress of a campaign until it has ended. Raises Failure, and what ``watch`` raises at a look at it."""
     last = 0.0
     current = _look(session, campaign)
+    if current is not None:
+        watch(current)
     while current is not None and current.state not in render.ENDED:
         for event in events(session, campaign, after=current.last_seq, on_lost=line.show):
             check()
@@ -144,6 +163,7 @@ def follow(session: Session, campaign: str, line: Line) -> control_pb2.Campaign:
             if seen is None:
                 continue
             current = seen
+            watch(current)
             line.show(render.progress_line(current, shutil.get_terminal_size().columns))
             if current.state in render.ENDED:
                 break

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import secrets
+import time
+from collections.abc import Callable
+from contextlib import suppress
 
 import click
 
@@ -93,7 +96,37 @@ def _proved(session: Session, archive: bytes, line: Line) -> control_pb2.Campaig
         options=control_pb2.CampaignOptions(validate_only=True),
     )
     started = session.call(session.control.SubmitCampaign, request)
-    return follow(session, started.campaign, line)
+    try:
+        return follow(session, started.campaign, line, Unserved())
+    except (Failure, KeyboardInterrupt):
+        # Nobody will look at it any more; left alone it would wait for a worker for ever.
+        with suppress(Failure):
+            cancel = control_pb2.CancelCampaignRequest(campaign=started.campaign, reason="the validation was given up")
+            session.call(session.control.CancelCampaign, cancel)
+        raise
+
+
+class Unserved:
+    """Raises Failure when a campaign has waited for a worker for ``patience_s`` at every look: it says for which."""
+
+    def __init__(self, patience_s: float = 30.0, clock: Callable[[], float] = time.monotonic) -> None:
+        self._patience_s = patience_s
+        self._clock = clock
+        self._since: float | None = None
+
+    def __call__(self, campaign: control_pb2.Campaign) -> None:
+        """One look."""
+        if not campaign.waiting_for:
+            self._since = None
+            return
+        self._since = self._clock() if self._since is None else self._since
+        if self._clock() - self._since >= self._patience_s:
+            reasons = "; ".join(campaign.waiting_for)
+            raise Failure(
+                f"the task was not proved: no worker can do it ({reasons})",
+                code=Exit.WRONG_STATE,
+                mend="Look with `kfd-client workers`; start one, or leave it out with --no-worker.",
+            )
 
 
 def _end(context: Context, task: str, campaign: control_pb2.Campaign | None) -> int:
