@@ -21,6 +21,7 @@ __all__ = [
     "beats_rival",
     "best_improved",
     "cell_improved",
+    "equals_rival",
     "judged",
     "judged_fact",
 ]
@@ -62,8 +63,18 @@ def baseline_speedup(candidate: Candidate, baseline: str) -> Speedup:
 
 def beats_rival(candidate: Candidate, *, is_initial: bool) -> bool:
     """Whether it was clearly faster than its rival, the initial kernel or the incumbent, in the same rounds."""
-    speed = candidate.speedup(INITIAL if is_initial else INCUMBENT)
+    speed = _over_rival(candidate, is_initial)
     return speed is not None and speed.low > 1.0
+
+
+def equals_rival(candidate: Candidate, *, is_initial: bool) -> bool:
+    """Whether it was not slower than its rival beyond noise, in the same rounds."""
+    speed = _over_rival(candidate, is_initial)
+    return speed is not None and speed.high >= 1.0
+
+
+def _over_rival(candidate: Candidate, is_initial: bool) -> Speedup | None:
+    return candidate.speedup(INITIAL if is_initial else INCUMBENT)
 
 
 def judged(

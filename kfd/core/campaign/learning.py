@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from kfd.base.work import VerdictCode
+from kfd.base.work import CHECKED_ONLY, VerdictCode
 from kfd.core.campaign import judging
 from kfd.core.campaign.ports import Loaded
 from kfd.core.campaign.state import Asked, CampaignSpec, Candidate
@@ -25,6 +25,7 @@ __all__ = [
     "PERIODIC",
     "UNASKED",
     "asked",
+    "champions",
     "is_repairable",
     "model_of",
     "outcome_of",
@@ -49,12 +50,23 @@ _INPUT_PRICE, _OUTPUT_PRICE = 1e-6, 4e-6
 
 def restored(loaded: Loaded) -> Search:
     """The search of a campaign as its rows leave it."""
-    initial = loaded.initial
-    elite = None
-    if initial is not None and initial.outcome == VerdictCode.OK:
-        elite = judging.as_elite(initial, judging.baseline_speedup(initial, loaded.spec.baseline))
     dice = Dice(loaded.spec.seed)
-    return Search.restore(loaded.spec.search, dice, FIRST_PROMPT, loaded.outcomes, elite)
+    return Search.restore(loaded.spec.search, dice, FIRST_PROMPT, loaded.outcomes, _initial(loaded))
+
+
+def champions(loaded: Loaded) -> list[Elite]:
+    """Every best that a campaign has had, as its rows tell. Demotions come after the last answer and change nothing."""
+    initial = _initial(loaded)
+    later = [told.elite for told in loaded.outcomes if told.best and told.elite is not None]
+    return later if initial is None else [initial, *later]
+
+
+def _initial(loaded: Loaded) -> Elite | None:
+    """The task's own kernel, where it was measured and is correct."""
+    initial = loaded.initial
+    if initial is None or initial.outcome != VerdictCode.OK or loaded.spec.target == CHECKED_ONLY:
+        return None
+    return judging.as_elite(initial, judging.baseline_speedup(initial, loaded.spec.baseline))
 
 
 def view(

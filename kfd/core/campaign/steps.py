@@ -71,7 +71,7 @@ class Steps:
     def __init__(self, loaded: Loaded, now: Instant) -> None:
         self.spec = loaded.spec
         self.record = loaded.record
-        self.archive = Archive(loaded.elites, loaded.record.best)
+        self.archive = Archive(loaded.elites, loaded.record.best, learning.champions(loaded))
         self._dice = Dice(loaded.spec.seed)
         self._open = {candidate.id: candidate for candidate in loaded.open_candidates}
         self._initial = loaded.initial
@@ -137,15 +137,22 @@ class Steps:
             verdict = Verdict(code=VerdictCode.SUSPECT, text=text)
         elif is_ok and candidate.operator is not Operator.INITIAL:
             tried, speed = judging.judged(self.spec, candidate, verdict, result)
+            elite = None if speed is None else judging.as_elite(tried, speed)
             lost_to: CandidateId | None = None
             if purpose.startswith(CONFIRM):
-                is_initial = self._initial is not None and candidate.rival == self._initial.id
-                won = judging.beats_rival(tried, is_initial=is_initial)
-                beaten, lost_to = (candidate.rival, None) if won else (None, candidate.rival)
-            rival = None if speed is None else self.archive.rival(judging.as_elite(tried, speed), lost_to)
+                beaten, lost_to = (candidate.rival, None) if self._won(tried, elite) else (None, candidate.rival)
+            rival = None if elite is None else self.archive.rival(elite, lost_to)
             if rival is not None and rival.candidate != beaten and candidate.confirmations < MAX_CONFIRMATIONS:
                 return self._confirm(replace(candidate, speedups=tried.speedups), rival)
         return self._judge(candidate, verdict, result, now, beaten)
+
+    def _won(self, tried: Candidate, elite: Elite | None) -> bool:
+        """Whether a candidate that was measured beside its rival may displace it: faster, or shorter and no slower."""
+        is_initial = self._initial is not None and tried.rival == self._initial.id
+        if judging.beats_rival(tried, is_initial=is_initial):
+            return True
+        is_equal = elite is not None and judging.equals_rival(tried, is_initial=is_initial)
+        return is_equal and elite is not None and self.archive.may_shorten(elite, tried.rival)
 
     def _confirm(self, candidate: Candidate, rival: Elite) -> list[Output]:
         artifact = candidate.artifact

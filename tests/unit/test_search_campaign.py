@@ -1,0 +1,65 @@
+"""What the search means for whole campaigns, on the real engine: shorter kernels, crowded cells, plain sampling."""
+
+from __future__ import annotations
+
+import pytest
+
+from kfd.base.work import BuildSpec, Report, VerdictCode
+from kfd.core.campaign.state import CampaignSpec
+from kfd.core.commands import DraftRequest
+from kfd.core.events import DraftEvent
+from kfd.core.fleet.model import Job
+from kfd.testing.simulation import Simulation, arrived, drafted, report_for, sim_spec
+
+LONG = drafted("initial" + " x" * 60)
+
+
+def played(spec: CampaignSpec, over: dict[str, float], lengths: list[int], *, kills: bool = False) -> Simulation:
+    """Kernels of these lengths after the initial one, all at its speed; ``over`` is how they do beside a rival."""
+
+    def answer(request: DraftRequest) -> DraftEvent:
+        text = f"kernel {request.ordinal} "
+        return arrived(request, text + "y" * (lengths[request.ordinal - 1] - len(text)))
+
+    def judge(job: Job) -> Report:
+        if isinstance(job.spec.work, BuildSpec):
+            return report_for(job, VerdictCode.OK)
+        return report_for(job, VerdictCode.OK, over.get(job.id.partition("-")[2], 1.0), over.get("beside"))
+
+    simulation = Simulation(answer, judge)
+    simulation.submit(spec, LONG)
+    for _ in range(60 if kills else 0):
+        simulation.step()
+        simulation.kill_daemon()
+    simulation.run()
+    return simulation
+
+
+@pytest.mark.parametrize("kills", [False, True])
+def test_a_shorter_kernel_of_the_same_speed_takes_the_place_after_a_look_side_by_side(kills: bool) -> None:
+    spec = sim_spec(budget_candidates=3, in_flight=1)
+    simulation = played(spec, {}, [90, 89, 70], kills=kills)
+    # 127 characters: 90 is a fifth shorter, 89 is not shorter than that by a fifth, 70 is again.
+    assert set(simulation.rows.elites.values()) == {f"{spec.id}-3"}
+    assert simulation.rows.records[spec.id].best == f"{spec.id}-3"
+    confirmed = {job.partition("-")[2] for job in simulation.rows.settled if ".confirm" in job}
+    assert confirmed == {"1.confirm1", "3.confirm1"}
+
+
+def test_a_shorter_kernel_that_is_slower_side_by_side_displaces_nobody() -> None:
+    spec = sim_spec(budget_candidates=1, in_flight=1)
+    simulation = played(spec, {"1.run": 1.0, "1.confirm1": 0.97}, [50])
+    assert f"{spec.id}-1.confirm1" in simulation.rows.settled
+    assert simulation.rows.records[spec.id].best == f"{spec.id}-0"
+
+
+def test_small_losses_are_not_added_up_over_restarts() -> None:
+    """Each is 1.5 % slower than the last and within noise of it; the best stays what was proved of the first."""
+    spec = sim_spec(budget_candidates=6, in_flight=1)
+    speeds = {f"{n}.{job}": 0.985**n for n in range(1, 7) for job in ("run", "confirm1")}
+    simulation = played(spec, {**speeds, "beside": 0.99}, [100, 80, 64, 51, 40, 32], kills=True)
+    best = simulation.rows.records[spec.id].best
+    assert best is not None
+    assert 0.985 ** int(best.rpartition("-")[2]) >= 0.98
+    calm = played(spec, {**speeds, "beside": 0.99}, [100, 80, 64, 51, 40, 32])
+    assert calm.rows.elites == simulation.rows.elites
