@@ -9,6 +9,9 @@ from kfd.core.campaign.state import CampaignSpec
 from kfd.core.commands import DraftRequest
 from kfd.core.events import DraftEvent
 from kfd.core.fleet.model import Job
+from kfd.core.search.operators import OperatorPolicy
+from kfd.core.search.proposals import SearchPolicy
+from kfd.core.search.strategies import ParentWeights
 from kfd.testing.simulation import Simulation, arrived, drafted, report_for, sim_spec
 
 LONG = drafted("initial" + " x" * 60)
@@ -63,3 +66,23 @@ def test_small_losses_are_not_added_up_over_restarts() -> None:
     assert 0.985 ** int(best.rpartition("-")[2]) >= 0.98
     calm = played(spec, {**speeds, "beside": 0.99}, [100, 80, 64, 51, 40, 32])
     assert calm.rows.elites == simulation.rows.elites
+
+
+# ---- islands ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("island", "is_shown"), [(1.0, False), (0.0, True)])
+def test_the_best_of_all_is_not_shown_to_the_children_of_an_island(island: float, is_shown: bool) -> None:
+    parents = ParentWeights(uniform=1.0 - island, fitness=0.0, curiosity=0.0, island=island)
+    spec = sim_spec(search=SearchPolicy(parents=parents, operators=OperatorPolicy(repair_depth=0, template_every=0)))
+    requests: list[DraftRequest] = []
+
+    def answer(request: DraftRequest) -> DraftEvent:
+        requests.append(request)
+        return arrived(request, f"kernel {request.ordinal}", (request.ordinal % 4, 0, 0))
+
+    simulation = Simulation(answer, lambda job: report_for(job, VerdictCode.OK, 1.0))
+    simulation.submit(spec, LONG)
+    simulation.run()
+    assert len(requests) == 20
+    assert {request.best is not None for request in requests} == {is_shown}

@@ -323,6 +323,46 @@ def test_islands_breed_in_turn_and_lines_stay_at_home_without_migration() -> Non
     assert born == {0: 20, 1: 20, 2: 20}
 
 
+def islands_only(**changes: object) -> SearchPolicy:
+    parents = ParentWeights(uniform=0.0, fitness=0.0, curiosity=0.0, island=1.0, islands=3, migration_interval=0)
+    operators = OperatorPolicy(repair_depth=0, template_every=0)
+    return replace(PLAIN, parents=parents, operators=operators, **changes)  # type: ignore[arg-type]
+
+
+def test_a_child_of_an_island_is_shown_nothing_of_others_until_they_migrate() -> None:
+    for interval in (0, 30):
+        policy = islands_only(inspirations=3)
+        policy = replace(policy, parents=replace(policy.parents, migration_interval=interval))
+        search = Search(policy, DICE, FIRST)
+        search.begin(ELITES[0])
+        home = {"c-0": {0, 1, 2}}
+        elites = {ELITES[0].cell: ELITES[0]}
+        foreign = shown = 0
+        for n in range(1, 61):
+            proposal = asked(search, View(elites=tuple(elites.values())), n)
+            for one in (proposal.parent, *proposal.inspirations):
+                assert one is not None
+                foreign += proposal.island not in home[one]
+            shown += len(proposal.inspirations)
+            # Four cells for sixty children of three islands: each displaces what others hold there.
+            child = elite(n, (n % 4, 0, 0), 0.8 + 0.001 * n)
+            elites[child.cell] = child
+            home[child.candidate] = {proposal.island}
+            search.tell(outcome(proposal, n, child))
+        assert shown > 60
+        assert (foreign > 0) == (interval > 0)
+
+
+def test_an_island_without_kernels_begins_from_nothing() -> None:
+    search = Search(islands_only(), DICE, FIRST)
+    first = asked(search, View(elites=()), 1)
+    search.tell(outcome(first, 1, ELITES[0]))
+    view = View(elites=ELITES[:1])
+    assert [asked(search, view, n).parent for n in (4, 5, 6)] == ["c-0", None, None]
+    shut = View(elites=ELITES[:1], closed={(NOTHING, "rewrite")})
+    assert [asked(search, shut, n).parent for n in (4, 5, 6)] == ["c-0"] * 3
+
+
 def test_weights_choose_the_strategy() -> None:
     for name in ("uniform", "fitness", "curiosity", "island"):
         only = ParentWeights(

@@ -19,11 +19,13 @@ from kfd.core.search.operators import Operator
 from kfd.core.search.prompt_archive import Variant, variant_id
 from kfd.core.search.proposals import ANY_MODEL, Broken, Outcome, Proposal, View
 from kfd.core.search.search import Search
+from kfd.core.search.strategies import Strategy
 
 __all__ = [
     "FIRST_PROMPT",
     "PERIODIC",
     "UNASKED",
+    "UNTOLD",
     "asked",
     "champions",
     "is_repairable",
@@ -42,6 +44,9 @@ UNASKED = (Operator.INITIAL, Operator.TUNE)
 
 PERIODIC = (Operator.TEMPLATE, Operator.SIMPLIFY)
 """Asked for once in a period."""
+
+UNTOLD = (Strategy.ISLAND.value,)
+"""Strategies whose children are shown nothing but what was chosen for them, the best of all not either."""
 
 _INPUT_PRICE, _OUTPUT_PRICE = 1e-6, 4e-6
 """Money for one token where nothing better is known: the usual proportion of the two, in the unit of

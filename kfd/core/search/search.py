@@ -6,7 +6,7 @@ twice gives the same answer. ``restore`` replays stored outcomes, so a restarted
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from kfd.base.ids import CandidateId
 from kfd.core.dice import Dice
@@ -255,29 +255,41 @@ class Search:
 
     def _drawn(self, view: View, ordinal: int) -> Proposal | None:
         now = self.reaction()
-        shares = open_shares(self._policy.operators, len(view.elites), _SWITCHED if now is Reaction.SWITCH else None)
-        askable = list(view.elites)
-        if view.closed:
-            askable = [e for e in askable if any((e.source, op.value) not in view.closed for op in shares)]
+        weights = _WIDENED if now is Reaction.WIDEN else self._policy.parents
+        strategy = choose_strategy(weights, self._dice, ordinal)
+        among: Sequence[Elite] = view.elites
+        if strategy is Strategy.ISLAND:
+            # All that a child of an island is shown is of that island, whatever other islands hold in its cells.
+            home = self._islands.on(self._islands.turn(ordinal))
+            if not home and (NOTHING, Operator.REWRITE.value) not in view.closed:
+                arm = self._arm({Operator.REWRITE: 1.0}, ordinal)
+                return self._proposal(Operator.REWRITE, None, arm, ordinal, strategy=strategy.value)
+            among = home if self._askable(home, self._shares(home, now), view) else among
+        shares = self._shares(among, now)
+        askable = self._askable(among, shares, view)
         if not askable:
             return None
-        parent, strategy = self._parent(askable, ordinal, now)
+        parent = self._parent(askable, ordinal, strategy)
         usable = {op: share for op, share in shares.items() if (parent.source, op.value) not in view.closed}
         arm = self._arm(usable, ordinal)
-        return self._proposal(Operator(arm.operator), parent, arm, ordinal, strategy=strategy, among=view.elites)
+        return self._proposal(Operator(arm.operator), parent, arm, ordinal, strategy=strategy.value, among=among)
 
-    def _parent(self, askable: list[Elite], ordinal: int, now: Reaction | None) -> tuple[Elite, str]:
-        weights = self._policy.parents
-        strategy = choose_strategy(_WIDENED if now is Reaction.WIDEN else weights, self._dice, ordinal)
-        pool = askable
-        if strategy is Strategy.ISLAND:
-            live = {elite.source for elite in askable}
-            pool = [e for e in self._islands.on(self._islands.turn(ordinal)) if e.source in live] or askable
+    def _shares(self, among: Sequence[Elite], now: Reaction | None) -> dict[Operator, float]:
+        return open_shares(self._policy.operators, len(among), _SWITCHED if now is Reaction.SWITCH else None)
+
+    @staticmethod
+    def _askable(among: Sequence[Elite], shares: Mapping[Operator, float], view: View) -> list[Elite]:
+        """Who may be a parent: the generator still answers one of these operators for it."""
+        if not view.closed:
+            return list(among)
+        return [e for e in among if any((e.source, op.value) not in view.closed for op in shares)]
+
+    def _parent(self, askable: list[Elite], ordinal: int, strategy: Strategy) -> Elite:
         strengths: dict[Cell, float] = {}
         if strategy is Strategy.CURIOSITY:
             strengths = self._gradient.strengths({elite.cell: elite.fitness for elite in askable}, ordinal)
-        shares = strategy_weights(strategy, pool, weights, strengths, self._children)
-        return self._dice.pick(pool, shares, "parent", ordinal), strategy.value
+        shares = strategy_weights(strategy, askable, self._policy.parents, strengths, self._children)
+        return self._dice.pick(askable, shares, "parent", ordinal)
 
     def _arm(self, shares: dict[Operator, float], ordinal: int) -> Arm:
         """Prompt by its archive's credit, then model and operator by the bandit (credited for all three) or share."""
