@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 
 from kfd.base.work import BuildSpec, Report, VerdictCode
-from kfd.core.campaign.state import CampaignSpec
+from kfd.core.campaign.state import CampaignSpec, CampaignState
 from kfd.core.commands import DraftRequest
 from kfd.core.events import DraftEvent
-from kfd.core.fleet.model import Job
+from kfd.core.fleet.model import Fact, Job
+from kfd.core.search.archive import Cell
+from kfd.core.search.crowding import crowd
 from kfd.core.search.operators import OperatorPolicy
 from kfd.core.search.proposals import SearchPolicy
 from kfd.core.search.strategies import ParentWeights
@@ -86,3 +88,34 @@ def test_the_best_of_all_is_not_shown_to_the_children_of_an_island(island: float
     simulation.run()
     assert len(requests) == 20
     assert {request.best is not None for request in requests} == {is_shown}
+
+
+# ---- crowded cells ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("counts", "share"),
+    [({(0, 0, 0): 39}, None), ({(0, 0, 0): 40}, 1.0), ({(0, 0, 0): 40, (1, 0, 0): 10}, None), ({}, None)],
+)
+def test_a_crowd_is_more_than_four_fifths_of_forty(counts: dict[Cell, int], share: float | None) -> None:
+    found = crowd(counts)
+    assert (found.share if found is not None else None) == share
+
+
+@pytest.mark.parametrize(("spread", "kills"), [(1, False), (1, True), (3, False)])
+def test_d08_a_crowded_cell_is_told_of_once_whatever_is_killed(spread: int, kills: bool) -> None:
+    def answer(request: DraftRequest) -> DraftEvent:
+        return arrived(
+            request, f"kernel {request.ordinal}", (1 if request.ordinal % 10 else 0, request.ordinal % spread, 0)
+        )
+
+    spec = sim_spec(budget_candidates=70)
+    simulation = Simulation(answer, lambda job: report_for(job, VerdictCode.OK, 1.0))
+    simulation.submit(spec, LONG)
+    for _ in range(200 if kills else 0):
+        simulation.step()
+        simulation.kill_daemon()
+    simulation.run()
+    assert simulation.rows.records[spec.id].state is CampaignState.FINISHED
+    told = [dict(one.body) for one in simulation.commands if isinstance(one, Fact) and one.kind == "search.crowded"]
+    assert told == ([{"cell": "1,0,0", "share": 0.9, "correct": 40}] if spread == 1 else [])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import replace
 
@@ -237,6 +238,17 @@ def test_a_plateau_widens_the_choice_of_parents_and_says_so() -> None:
     assert search.reaction() is None
 
 
+@pytest.mark.parametrize(
+    ("share", "roofline", "stops"),
+    [(0.95, None, False), (0.95, 0.949, False), (0.95, 0.95, True), (0.0, 1.0, False), (1.0, None, False)],
+)
+def test_the_roofline_ends_the_search_only_where_it_is_known(share: float, roofline: float | None, stops: bool) -> None:
+    assert SearchPolicy().plateau.roofline_share == 0.95
+    search = Search(replace(PLAIN, plateau=PlateauPolicy(roofline_share=share)), DICE, FIRST)
+    search.begin(ELITES[2])
+    assert (search.stop_reason(roofline) is not None) == stops
+
+
 def test_the_meta_prompter_is_asked_at_its_period_and_variants_are_used() -> None:
     search = Search(replace(PLAIN, prompts=PromptPolicy(period=4, min_children=1)), DICE, FIRST)
     for n in range(1, 5):
@@ -390,6 +402,27 @@ def test_a_restart_empties_the_weakest_island() -> None:
     islands.add(elite(2, (2, 0, 0), 0.7), 1)
     assert islands.restart_worst(elite(3, (3, 0, 0), 1.5)) == 1
     assert [one.candidate for one in islands.on(1)] == ["c-3"]
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"fitness": math.nan}, {"parent_fitness": math.inf}, {"price": math.nan}, {"price": -0.01}]
+)
+def test_an_outcome_of_impossible_numbers_cannot_be_made(wrong: dict[str, float]) -> None:
+    told = outcome(asked(Search(PLAIN, DICE, FIRST), View(elites=ELITES), 1), 1, ELITES[1])
+    with pytest.raises(ValueError, match=r"finite|not negative"):
+        replace(told, **wrong)  # type: ignore[arg-type]
+
+
+def test_points_of_a_sweep_are_no_crowd() -> None:
+    search = Search(PLAIN, DICE, FIRST)
+    told = outcome(asked(search, View(elites=ELITES), 1), 1, ELITES[1])
+    for n in range(80):
+        search.tell(replace(told, ordinal=n, operator=Operator.TUNE))
+    assert search.crowd is None
+    for n in range(40):
+        assert search.crowd is None
+        search.tell(replace(told, ordinal=100 + n))
+    assert search.crowd is not None
 
 
 # ---- configuration ---------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from kfd.core.campaign.state import CampaignSpec, Candidate, CandidateState
 from kfd.core.fleet.model import Fact
 from kfd.core.search import fitness as ladder
 from kfd.core.search.archive import AddResult, Elite
+from kfd.core.search.crowding import Crowd
 from kfd.core.search.operators import Operator
 from kfd.core.search.proposals import Broken
 
@@ -21,6 +22,7 @@ __all__ = [
     "beats_rival",
     "best_improved",
     "cell_improved",
+    "crowded",
     "equals_rival",
     "judged",
     "judged_fact",
@@ -168,6 +170,19 @@ def cell_improved(spec: CampaignSpec, elite: Elite, added: AddResult) -> Fact:
             ("status", added.status.name.lower()),
             ("replaced", added.replaced),
             ("gain", added.improvement),
+        ),
+    )
+
+
+def crowded(spec: CampaignSpec, crowd: Crowd) -> Fact:
+    """``search.crowded``: the grid hardly tells this campaign's kernels apart."""
+    return Fact(
+        kind="search.crowded",
+        campaign=spec.id,
+        body=(
+            ("cell", ",".join(map(str, crowd.cell))),
+            ("share", round(crowd.share, 4)),
+            ("correct", crowd.correct),
         ),
     )
 

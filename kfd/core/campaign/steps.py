@@ -44,6 +44,7 @@ from kfd.core.commands import (
 from kfd.core.dice import Dice
 from kfd.core.fleet.model import Fact, Job
 from kfd.core.search.archive import Archive, Elite
+from kfd.core.search.crowding import Crowd
 from kfd.core.search.operators import Operator
 
 __all__ = ["WORKING", "Steps", "purpose_of"]
@@ -182,18 +183,26 @@ class Steps:
             improved = self._archive(candidate, speed, beaten)
         elif learning.is_repairable(self.spec, candidate):
             self._broken.append(judging.as_broken(candidate))
+        is_elite = bool(improved)
         champion = self.archive.best()
-        is_best = bool(improved) and champion is not None and champion.candidate == candidate.id
+        is_best = is_elite and champion is not None and champion.candidate == candidate.id
         if is_initial and speed is not None:
             self._search.begin(judging.as_elite(candidate, speed))
         elif not is_initial and verdict.code is not VerdictCode.SUSPECT:
-            candidate = self._tell(candidate, kept=bool(improved), best=is_best)
-        fact = judging.judged_fact(self.spec, candidate, speed, is_elite=bool(improved))
+            was = self._search.crowd
+            candidate = self._tell(candidate, kept=is_elite, best=is_best)
+            improved += self._crowded(was)
+        fact = judging.judged_fact(self.spec, candidate, speed, is_elite=is_elite)
         out: list[Output] = [*self._put(candidate), fact, *improved]
         if is_initial and verdict.code is not VerdictCode.OK:
             text = f"the initial kernel is not correct on this fleet: {verdict.code.value}: {verdict.text}"
             return out + self._end(CampaignState.FAILED, text, now)
         return out
+
+    def _crowded(self, was: Crowd | None) -> list[Output]:
+        """Told once in a campaign, restarts included: a search restored from its rows knows that it was seen."""
+        seen = self._search.crowd
+        return [] if was is not None or seen is None else [judging.crowded(self.spec, seen)]
 
     def _archive(self, candidate: Candidate, speed: Speedup, beaten: CandidateId | None) -> list[Output]:
         before = self.archive.best()

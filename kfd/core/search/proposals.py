@@ -132,3 +132,9 @@ class Outcome:
     """Whether it is the best now."""
     price: float
     """Money that the call cost."""
+
+    def __post_init__(self) -> None:
+        if not all(math.isfinite(number) for number in (self.fitness, self.parent_fitness, self.price)):
+            raise ValueError(f"outcome {self.ordinal}: fitness, the parent's fitness and price must be finite")
+        if self.price < 0:
+            raise ValueError(f"outcome {self.ordinal}: a price is not negative")

@@ -12,6 +12,7 @@ from kfd.base.ids import CandidateId
 from kfd.core.dice import Dice
 from kfd.core.search.archive import Cell, Elite
 from kfd.core.search.bandit import Arm, Bandit
+from kfd.core.search.crowding import Crowd, crowd
 from kfd.core.search.gradient import GradientField
 from kfd.core.search.hints import Hint, hints_at
 from kfd.core.search.operators import Operator, Standing, due, open_shares
@@ -47,6 +48,8 @@ class Search:
         self._simplified: set[str] = set()
         self._last_template = self._last_simplify = -1
         self._restarted_at = -1
+        self._correct: dict[Cell, int] = {}
+        self._crowd: Crowd | None = None
 
     @classmethod
     def restore(
@@ -111,12 +114,23 @@ class Search:
         if outcome.parent is not None:
             self._children[outcome.parent] = self._children.get(outcome.parent, 0) + 1
         if child is not None:
+            self._count(child, is_asked=is_asked)
             self._islands.add(child, outcome.island)
             if outcome.best:
                 self._progress = self._progress.after(child.fitness, self._evaluations, self._policy.plateau)
         self._islands.evaluated()
         self._note_due(outcome)
         self._react()
+
+    def _count(self, child: Elite, *, is_asked: bool) -> None:
+        if is_asked and self._crowd is None:
+            self._correct[child.cell] = self._correct.get(child.cell, 0) + 1
+            self._crowd = crowd(self._correct)
+
+    @property
+    def crowd(self) -> Crowd | None:
+        """The cell that holds most of the correct kernels, from the outcome on with which it was first so."""
+        return self._crowd
 
     def _note_due(self, outcome: Outcome) -> None:
         if outcome.operator is Operator.TEMPLATE:
