@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from kfd.base.work import BuildSpec, Report, VerdictCode
+from kfd.core.campaign.replay import replay
 from kfd.core.campaign.state import CampaignSpec, CampaignState
 from kfd.core.commands import DraftRequest
-from kfd.core.events import DraftEvent
+from kfd.core.events import DraftEvent, DraftMissed
 from kfd.core.fleet.model import Fact, Job
 from kfd.core.search.archive import Cell
 from kfd.core.search.crowding import crowd
-from kfd.core.search.operators import OperatorPolicy
-from kfd.core.search.proposals import SearchPolicy
+from kfd.core.search.operators import Operator, OperatorPolicy
+from kfd.core.search.prompt_archive import PromptPolicy
+from kfd.core.search.proposals import SearchPolicy, View
+from kfd.core.search.search import Search
 from kfd.core.search.strategies import ParentWeights
 from kfd.testing.simulation import Simulation, arrived, drafted, report_for, sim_spec
+from tests.property.test_search_restart import EVERYTHING, judge
+from tests.unit.test_search_facade import DICE, FIRST, asked, outcome
 
 LONG = drafted("initial" + " x" * 60)
 
@@ -119,3 +126,51 @@ def test_d08_a_crowded_cell_is_told_of_once_whatever_is_killed(spread: int, kill
     assert simulation.rows.records[spec.id].state is CampaignState.FINISHED
     told = [dict(one.body) for one in simulation.commands if isinstance(one, Fact) and one.kind == "search.crowded"]
     assert told == ([{"cell": "1,0,0", "share": 0.9, "correct": 40}] if spread == 1 else [])
+
+
+# ---- plain sampling --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("from_nothing", [False, True])
+@pytest.mark.parametrize("kills", [False, True])
+def test_d23_a_campaign_of_plain_samples_asks_one_question_at_the_same_budget(from_nothing: bool, kills: bool) -> None:
+    """With every mechanism configured: none of them has a say, and replay and restarts hold."""
+    spec = sim_spec(search=replace(EVERYTHING, best_of_n=True), budget_candidates=30)
+    requests: list[DraftRequest] = []
+
+    def answer(request: DraftRequest) -> DraftEvent:
+        requests.append(request)
+        return arrived(request, f"kernel {request.ordinal}", (request.ordinal % 4, 0, 0))
+
+    simulation = Simulation(answer, judge)
+    simulation.submit(spec, None if from_nothing else LONG)
+    for _ in range(40 if kills else 0):
+        simulation.step()
+        simulation.kill_daemon()
+    simulation.run()
+    parent = None if from_nothing else f"{spec.id}-0"
+    assert {(one.operator, one.parent, one.inspirations, one.hints, one.best) for one in requests} == {
+        (Operator.REWRITE, parent, (), (), None)
+    }
+    assert sorted({one.nth for one in requests}) == list(range(30))
+    asked = [one for one in simulation.rows.candidates.values() if one.operator is not Operator.INITIAL]
+    assert len(asked) == 30
+    assert {one.outcome for one in asked} > {"ok", "incorrect"}
+    assert {one.asked.strategy for one in asked} == {"best_of_n"}
+    assert {one.asked.model for one in asked} == {"large", "small"}
+    result = replay(spec, list(simulation.rows.candidates.values()))
+    assert (result.difference, result.decisions) == (None, 30)
+
+
+def test_plain_samples_that_have_no_answer_left_end_the_campaign() -> None:
+    spec = sim_spec(search=SearchPolicy(best_of_n=True))
+    simulation = Simulation(lambda request: DraftMissed(candidate=request.candidate, text="none"), judge)
+    simulation.submit(spec, LONG)
+    simulation.run()
+    assert simulation.rows.records[spec.id].reason == "nothing left to ask"
+
+
+def test_the_meta_prompter_has_nothing_to_do_beside_plain_samples() -> None:
+    search = Search(SearchPolicy(best_of_n=True, prompts=PromptPolicy(period=1, min_children=1)), DICE, FIRST)
+    search.tell(outcome(asked(search, View(elites=()), 1), 1, None))
+    assert search.prompt_due(2) == ()

@@ -236,8 +236,18 @@ def test_d17_every_key_changes_what_the_search_does(section: str, key: str) -> N
 
 
 def test_d17_no_section_is_left_out() -> None:
-    assert {section for section, _ in keys()} == {one.name for one in fields(SearchPolicy)} - {"models", "inspirations"}
-    for changed in (replace(ALL_ON, models=(("a", 9.0), ("b", 1.0))), replace(ALL_ON, inspirations=0)):
+    assert {section for section, _ in keys()} == {one.name for one in fields(SearchPolicy)} - {
+        "models",
+        "inspirations",
+        "best_of_n",
+    }
+    changes: tuple[dict[str, object], ...] = (
+        {"models": (("a", 9.0), ("b", 1.0))},
+        {"inspirations": 0},
+        {"best_of_n": True},
+    )
+    for change in changes:
+        changed = replace(ALL_ON, **change)  # type: ignore[arg-type]
         assert _trace(changed) != _trace(ALL_ON)
 
 

@@ -18,7 +18,7 @@ from kfd.core.search.fitness import LEAST_CORRECT
 from kfd.core.search.operators import Operator
 from kfd.core.search.prompt_archive import Variant, variant_id
 from kfd.core.search.proposals import ANY_MODEL, Broken, Outcome, Proposal, View
-from kfd.core.search.search import Search
+from kfd.core.search.search import BEST_OF_N, Search
 from kfd.core.search.strategies import Strategy
 
 __all__ = [
@@ -45,7 +45,7 @@ UNASKED = (Operator.INITIAL, Operator.TUNE)
 PERIODIC = (Operator.TEMPLATE, Operator.SIMPLIFY)
 """Asked for once in a period."""
 
-UNTOLD = (Strategy.ISLAND.value,)
+UNTOLD = (Strategy.ISLAND.value, BEST_OF_N)
 """Strategies whose children are shown nothing but what was chosen for them, the best of all not either."""
 
 _INPUT_PRICE, _OUTPUT_PRICE = 1e-6, 4e-6

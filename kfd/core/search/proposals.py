@@ -43,6 +43,10 @@ class SearchPolicy:
     """Names and shares."""
     inspirations: int = 2
     """Other elites shown in a prompt, at most."""
+    best_of_n: bool = False
+    """Plain sampling, to compare with at the same budget: every question asks to rewrite the task's own kernel (or to
+    write one from nothing), and nothing is shown, learnt, repaired or swept. Only `models` and `plateau` stand beside
+    it; any other section is refused."""
 
     def __post_init__(self) -> None:
         names = [name for name, _ in self.models]

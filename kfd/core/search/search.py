@@ -22,7 +22,10 @@ from kfd.core.search.proposals import NOTHING, Outcome, Proposal, SearchPolicy, 
 from kfd.core.search.strategies import Islands, ParentWeights, Strategy, choose_strategy, strategy_weights
 from kfd.core.search.transitions import Transition, change_of
 
-__all__ = ["Search"]
+__all__ = ["BEST_OF_N", "Search"]
+
+BEST_OF_N = "best_of_n"
+"""How the parent of a plain sample was found, for the log."""
 
 _WIDENED = ParentWeights(uniform=1.0, fitness=0.0, curiosity=0.0)
 _REPAIRED = 0.05
@@ -38,7 +41,7 @@ class Search:
         self._dice = dice
         self._gradient = GradientField(policy.gradient)
         self._islands = Islands(policy.parents)
-        self._bandit = Bandit(policy.bandit) if policy.bandit is not None else None
+        self._bandit = Bandit(policy.bandit) if policy.bandit is not None and not policy.best_of_n else None
         self._prompts = PromptArchive(policy.prompts, (first_prompt,))
         self._progress = Progress()
         self._evaluations = 0
@@ -50,6 +53,7 @@ class Search:
         self._restarted_at = -1
         self._correct: dict[Cell, int] = {}
         self._crowd: Crowd | None = None
+        self._initial: Elite | None = None
 
     @classmethod
     def restore(
@@ -82,6 +86,7 @@ class Search:
 
     def begin(self, elite: Elite) -> None:
         """The initial kernel was measured: it seeds every island and is where progress starts."""
+        self._initial = elite
         for island in range(self._policy.parents.islands):
             self._islands.add(elite, island)
         self._progress = self._progress.after(elite.fitness, self._evaluations, self._policy.plateau)
@@ -173,6 +178,8 @@ class Search:
 
         To be asked once after each ``tell``: it changes nothing, so that a restart cannot lose or double an update.
         """
+        if self._policy.best_of_n:
+            return ()
         out_of_turn = self.reaction() is Reaction.META and self._policy.prompts.period > 0
         if not self._prompts.is_due() and not (out_of_turn and self._evaluations % 5 == 0):
             return ()
@@ -199,6 +206,8 @@ class Search:
 
     def ask(self, view: View, ordinal: int) -> Proposal | None:
         """What candidate ``ordinal`` shall be; None when nothing is left to ask."""
+        if self._policy.best_of_n:
+            return self._sample(view, ordinal)
         repair = self._repair(view, ordinal)
         if repair is not None:
             return repair
@@ -216,6 +225,14 @@ class Search:
         if wanted is not None and (parent.source, wanted.value) not in view.closed:
             return self._proposal(wanted, parent, self._arm({wanted: 1.0}, ordinal), ordinal, strategy="due")
         return self._drawn(view, ordinal)
+
+    def _sample(self, view: View, ordinal: int) -> Proposal | None:
+        """Plain sampling: always the same question, whatever was answered."""
+        start = self._initial
+        if ((start.source if start is not None else NOTHING), Operator.REWRITE.value) in view.closed:
+            return None
+        arm = self._arm({Operator.REWRITE: 1.0}, ordinal)
+        return self._proposal(Operator.REWRITE, start, arm, ordinal, strategy=BEST_OF_N)
 
     def _repair(self, view: View, ordinal: int) -> Proposal | None:
         for failure in view.broken:
@@ -331,7 +348,8 @@ class Search:
         among: Sequence[Elite] = (),
     ) -> Proposal:
         hints: tuple[Hint, ...] = ()
-        if parent is not None and operator in (Operator.REWRITE, Operator.PATCH) and self._policy.hints.limit:
+        is_told = self._policy.hints.limit > 0 and strategy != BEST_OF_N
+        if is_told and parent is not None and operator in (Operator.REWRITE, Operator.PATCH):
             held = {elite.cell: elite.fitness for elite in among}
             hints = hints_at(parent.cell, self._gradient.at(parent.cell, held, ordinal), self._policy.hints)
         shown = self._inspirations(parent, among, ordinal) if parent is not None else ()
