@@ -311,6 +311,20 @@ def test_curiosity_prefers_strong_gradients_and_tires_of_barren_parents() -> Non
     assert tired[0] < tired[1]
 
 
+def test_points_of_a_sweep_do_not_tire_their_template() -> None:
+    parents = ParentWeights(uniform=0.0, fitness=0.0, curiosity=1.0, pressure=0.0)
+    search = Search(replace(PLAIN, parents=parents), DICE, FIRST)
+    view = View(elites=ELITES)
+    before = [asked(search, view, n).parent for n in range(40)]
+    told = replace(outcome(asked(search, view, 1), 1, None), parent=CandidateId("c-2"), parent_cell=(1, 1, 0))
+    for n in range(30):
+        search.tell(replace(told, ordinal=n, operator=Operator.TUNE))
+    assert [asked(search, view, n).parent for n in range(40)] == before
+    for n in range(30):
+        search.tell(replace(told, ordinal=n, operator=Operator.REPAIR))
+    assert [asked(search, view, n).parent for n in range(40)].count("c-2") < before.count("c-2")
+
+
 def test_islands_breed_in_turn_and_lines_stay_at_home_without_migration() -> None:
     policy = replace(
         PLAIN,

@@ -116,7 +116,7 @@ class Search:
             self._bandit.pulled(arm, gain=gain, price=outcome.price)
         if is_asked:
             self._prompts.judged(outcome.prompt, gain)
-        if outcome.parent is not None:
+        if outcome.parent is not None and is_asked:
             self._children[outcome.parent] = self._children.get(outcome.parent, 0) + 1
         if child is not None:
             self._count(child, is_asked=is_asked)
