@@ -15,12 +15,13 @@ from kfd.core.search.bandit import Arm, Bandit
 from kfd.core.search.crowding import Crowd, crowd
 from kfd.core.search.gradient import GradientField
 from kfd.core.search.hints import Hint, hints_at
-from kfd.core.search.operators import Operator, Standing, due, open_shares
+from kfd.core.search.operators import Operator, due, open_shares
 from kfd.core.search.plateau import Progress, Reaction, reaction, stop_reason
 from kfd.core.search.prompt_archive import PromptArchive, Variant
 from kfd.core.search.proposals import NOTHING, Outcome, Proposal, SearchPolicy, View
 from kfd.core.search.strategies import Islands, ParentWeights, Strategy, choose_strategy, strategy_weights
 from kfd.core.search.transitions import Transition, change_of
+from kfd.core.search.upkeep import Upkeep
 
 __all__ = ["BEST_OF_N", "Search"]
 
@@ -46,10 +47,7 @@ class Search:
         self._progress = Progress()
         self._evaluations = 0
         self._children: dict[str, int] = {}
-        self._templated: set[str] = set()
-        self._tuned_cells: set[Cell] = set()
-        self._simplified: set[str] = set()
-        self._last_template = self._last_simplify = -1
+        self._upkeep = Upkeep()
         self._restarted_at = -1
         self._correct: dict[Cell, int] = {}
         self._crowd: Crowd | None = None
@@ -124,7 +122,7 @@ class Search:
             if outcome.best:
                 self._progress = self._progress.after(child.fitness, self._evaluations, self._policy.plateau)
         self._islands.evaluated()
-        self._note_due(outcome)
+        self._upkeep.note(outcome, self._evaluations)
         self._react()
 
     def _count(self, child: Elite, *, is_asked: bool) -> None:
@@ -136,20 +134,6 @@ class Search:
     def crowd(self) -> Crowd | None:
         """The cell that holds most of the correct kernels, from the outcome on with which it was first so."""
         return self._crowd
-
-    def _note_due(self, outcome: Outcome) -> None:
-        if outcome.operator is Operator.TEMPLATE:
-            self._last_template = self._evaluations
-            self._templated.add(outcome.parent_source)
-            self._tuned_cells.add(outcome.parent_cell)
-            if outcome.elite is not None:
-                self._templated.add(outcome.elite.source)
-        elif outcome.operator is Operator.TUNE:
-            if outcome.elite is not None:
-                self.swept(outcome.elite.source)
-        elif outcome.operator is Operator.SIMPLIFY:
-            self._last_simplify = self._evaluations
-            self._simplified.add(outcome.parent_source)
 
     def _react(self) -> None:
         """A restart of the weakest island happens once for each time that the reaction comes into force."""
@@ -169,7 +153,7 @@ class Search:
 
     def swept(self, source: str) -> None:
         """A point of a sweep was baked into this kernel: it needs no template of its own."""
-        self._templated.add(source)
+        self._upkeep.swept(source)
 
     # ---- prompts ----------------------------------------------------------------------------------------------------
 
@@ -217,8 +201,11 @@ class Search:
             arm = self._arm({Operator.REWRITE: 1.0}, ordinal)
             return self._proposal(Operator.REWRITE, None, arm, ordinal, strategy="")
         best = max(view.elites, key=lambda elite: (elite.fitness, -elite.ordinal))
-        untuned = self._untuned(view, best)
-        wanted = due(self._policy.operators, self._standing(view, best, untuned))
+        untuned = self._upkeep.untuned(view.elites, best.fitness - self._policy.operators.template_margin)
+        standing = self._upkeep.standing(
+            best, view.best_length_ratio, untuned=untuned is not None, evaluations=self._evaluations
+        )
+        wanted = due(self._policy.operators, standing)
         if wanted is not None and self._is_awaited(wanted, view):
             wanted = None
         parent = untuned if wanted is Operator.TEMPLATE and untuned is not None else best
@@ -265,24 +252,6 @@ class Search:
         every = policy.template_every if wanted is Operator.TEMPLATE else policy.simplify_every
         asked = view.last_asked.get(wanted)
         return asked is not None and view.told - asked < every
-
-    def _untuned(self, view: View, best: Elite) -> Elite | None:
-        """Who should be tuned: the fittest near the best that was not, cells that never were first."""
-        least = best.fitness - self._policy.operators.template_margin
-        near = [e for e in view.elites if e.fitness >= least and e.source not in self._templated]
-        return max(near, key=lambda e: (e.cell not in self._tuned_cells, e.fitness, -e.ordinal), default=None)
-
-    def _standing(self, view: View, best: Elite, untuned: Elite | None) -> Standing:
-        return Standing(
-            repairable=False,
-            best=best.source,
-            untuned=untuned is not None,
-            best_length_ratio=view.best_length_ratio,
-            evaluations=self._evaluations,
-            last_template=self._last_template,
-            last_simplify=self._last_simplify,
-            simplified=self._simplified,
-        )
 
     def _drawn(self, view: View, ordinal: int) -> Proposal | None:
         now = self.reaction()
