@@ -108,6 +108,41 @@ def test_a_failure_is_repaired_before_a_new_sample_and_not_for_ever() -> None:
     assert asked(search, shut, 3).operator is not Operator.REPAIR
 
 
+def test_repairs_are_asked_for_only_while_they_come_out_right_as_often_as_new_kernels() -> None:
+    search = Search(PLAIN, DICE, FIRST)
+    view = View(elites=ELITES, broken=(failed(),))
+
+    def tell(operator: Operator, *, right: int, wrong: int) -> None:
+        sample = replace(outcome(asked(search, View(elites=ELITES), 1), 1, ELITES[1]), operator=operator)
+        for n in range(right):
+            search.tell(replace(sample, ordinal=n))
+        for n in range(wrong):
+            search.tell(replace(sample, ordinal=n, elite=None, fitness=0.0, kept=False))
+
+    def pays() -> bool:
+        return asked(search, view, 3).operator is Operator.REPAIR
+
+    assert pays()
+    tell(Operator.REWRITE, right=6, wrong=2)
+    assert not pays()
+    tell(Operator.TUNE, right=0, wrong=99)  # points of a sweep are no answers
+    assert not pays()
+    tell(Operator.PATCH, right=0, wrong=40)
+    assert pays()
+    tell(Operator.REPAIR, right=0, wrong=30)
+    assert not pays()
+
+
+def test_the_freshest_failure_is_repaired_and_old_ones_are_left() -> None:
+    search = Search(PLAIN, DICE, FIRST)
+    many = tuple(replace(failed(), candidate=CandidateId(f"f-{n}"), source=f"f{n}") for n in range(40))
+    assert asked(search, View(elites=ELITES, broken=many), 3).parent == "f-39"
+    answered = {(f"f{n}", "repair") for n in range(25, 40)}
+    assert asked(search, View(elites=ELITES, broken=many, closed=answered), 3).parent == "f-24"
+    answered |= {("f24", "repair")}
+    assert asked(search, View(elites=ELITES, broken=many, closed=answered), 3).operator is not Operator.REPAIR
+
+
 def test_closed_questions_are_not_asked_and_in_the_end_nothing_is() -> None:
     search = Search(PLAIN, DICE, FIRST)
     closed = {(one.source, op) for one in ELITES for op in ("rewrite", "patch")} - {("s1", "patch")}

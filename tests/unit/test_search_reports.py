@@ -23,7 +23,7 @@ from kfd.core.search.archive import LEVELS, Archive, Cell, Elite
 from kfd.core.search.bandit import BanditPolicy
 from kfd.core.search.gradient import Gradient
 from kfd.core.search.hints import HintPolicy, hints_at
-from kfd.core.search.operators import OperatorPolicy
+from kfd.core.search.operators import Operator, OperatorPolicy
 from kfd.core.search.plateau import PlateauPolicy
 from kfd.core.search.prompt_archive import Edit, EditError, PromptArchive, PromptPolicy, Region, Variant, mutated
 from kfd.core.search.proposals import Proposal, SearchPolicy, View
@@ -200,8 +200,8 @@ def _trace(policy: SearchPolicy) -> list[object]:
 
 
 def _child(proposal: Proposal, n: int) -> Elite | None:
-    """A step from the parent's cell, a little better or worse; every fifth answer fails."""
-    if DICE.roll("fails", n) < 0.2:
+    """A step from the parent's cell, a little better or worse; half of the answers fail, and no repair does."""
+    if proposal.operator is not Operator.REPAIR and DICE.roll("fails", n) < 0.5:
         return None
     axis, up = int(DICE.roll("axis", n) * 3), DICE.roll("up", n) < 0.7
     level = min(LEVELS - 1, max(0, proposal.parent_cell[axis] + (1 if up else -1)))

@@ -15,6 +15,7 @@ from kfd.core.search.bandit import Arm, Bandit
 from kfd.core.search.crowding import Crowd, crowd
 from kfd.core.search.gradient import GradientField
 from kfd.core.search.hints import Hint, hints_at
+from kfd.core.search.odds import Odds
 from kfd.core.search.operators import Operator, due, open_shares
 from kfd.core.search.plateau import Progress, Reaction, reaction, stop_reason
 from kfd.core.search.prompt_archive import PromptArchive, Variant
@@ -31,6 +32,8 @@ BEST_OF_N = "best_of_n"
 _WIDENED = ParentWeights(uniform=1.0, fitness=0.0, curiosity=0.0)
 _REPAIRED = 0.05
 """Gain that a repair which became an elite counts for (its parent, a failure, is no measure)."""
+_FRESH = 16
+"""Failures, the newest first, that may be repaired: older ones had other parents and are no longer near the front."""
 _SWITCHED = {Operator.PATCH: 0.25, Operator.CROSSOVER: 2.0}
 
 
@@ -48,6 +51,7 @@ class Search:
         self._evaluations = 0
         self._children: dict[str, int] = {}
         self._upkeep = Upkeep()
+        self._odds = Odds()
         self._restarted_at = -1
         self._correct: dict[Cell, int] = {}
         self._crowd: Crowd | None = None
@@ -123,6 +127,7 @@ class Search:
                 self._progress = self._progress.after(child.fitness, self._evaluations, self._policy.plateau)
         self._islands.evaluated()
         self._upkeep.note(outcome, self._evaluations)
+        self._odds.note(outcome.operator, correct=child is not None)
         self._react()
 
     def _count(self, child: Elite, *, is_asked: bool) -> None:
@@ -222,7 +227,10 @@ class Search:
         return self._proposal(Operator.REWRITE, start, arm, ordinal, strategy=BEST_OF_N)
 
     def _repair(self, view: View, ordinal: int) -> Proposal | None:
-        for failure in view.broken:
+        """A repair of a fresh failure, while repairs are worth it."""
+        if not view.broken or not self._odds.repair_pays:
+            return None
+        for failure in view.broken[: -1 - _FRESH : -1]:
             if failure.depth >= self._policy.operators.repair_depth:
                 continue
             if (failure.source, Operator.REPAIR.value) in view.closed:
