@@ -54,7 +54,7 @@ def test_gradients_are_bounded_and_hints_stay_on_the_grid(
     gradient = GradientField(GradientPolicy(), transitions(found)).at(cell, held)
     for part in (gradient.fitness, gradient.rate, gradient.exploration, gradient.combined):
         assert all(math.isfinite(value) and abs(value) <= 1 + 1e-9 for value in part)
-    hints = hints_at(cell, gradient, HintPolicy(limit=3, threshold=0.0, min_moves=0))
+    hints = hints_at(cell, gradient, HintPolicy(limit=3, threshold=0.0, min_moves=0), trends={}, occupied=())
     assert len(hints) <= 3
     assert len({hint.direction[0] for hint in hints}) == len(hints)
     for hint in hints:

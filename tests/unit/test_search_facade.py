@@ -75,6 +75,13 @@ def asked(search: Search, view: View, ordinal: int) -> Proposal:
 ELITES = (elite(0), elite(1, (1, 0, 0), 0.9), elite(2, (1, 1, 0), 1.1))
 
 
+def unlucky(policy: SearchPolicy = PLAIN) -> Search:
+    """A search that was told of one failure, after which a repair is worth a try."""
+    search = Search(policy, DICE, FIRST)
+    search.tell(outcome(asked(search, View(elites=ELITES), 0), 0, None))
+    return search
+
+
 def failed(depth: int = 0) -> Broken:
     return Broken(candidate=CandidateId("c-9"), ordinal=9, generation=2, depth=depth, source="s9", fitness=0.1)
 
@@ -99,7 +106,7 @@ def test_a_campaign_from_nothing_begins_with_a_rewrite() -> None:
 
 
 def test_a_failure_is_repaired_before_a_new_sample_and_not_for_ever() -> None:
-    search = Search(PLAIN, DICE, FIRST)
+    search = unlucky()
     proposal = asked(search, View(elites=ELITES, broken=(failed(),)), 3)
     assert (proposal.operator, proposal.parent, proposal.repair_depth) == (Operator.REPAIR, "c-9", 1)
     deep = failed(depth=PLAIN.operators.repair_depth)
@@ -111,6 +118,8 @@ def test_a_failure_is_repaired_before_a_new_sample_and_not_for_ever() -> None:
 def test_repairs_are_asked_for_only_while_they_come_out_right_as_often_as_new_kernels() -> None:
     search = Search(PLAIN, DICE, FIRST)
     view = View(elites=ELITES, broken=(failed(),))
+    assert asked(search, view, 3).operator is not Operator.REPAIR
+    search = unlucky()
 
     def tell(operator: Operator, *, right: int, wrong: int) -> None:
         sample = replace(outcome(asked(search, View(elites=ELITES), 1), 1, ELITES[1]), operator=operator)
@@ -134,7 +143,7 @@ def test_repairs_are_asked_for_only_while_they_come_out_right_as_often_as_new_ke
 
 
 def test_the_freshest_failure_is_repaired_and_old_ones_are_left() -> None:
-    search = Search(PLAIN, DICE, FIRST)
+    search = unlucky()
     many = tuple(replace(failed(), candidate=CandidateId(f"f-{n}"), source=f"f{n}") for n in range(40))
     assert asked(search, View(elites=ELITES, broken=many), 3).parent == "f-39"
     answered = {(f"f{n}", "repair") for n in range(25, 40)}
@@ -249,7 +258,7 @@ def test_gradients_become_hints_and_can_be_switched_off() -> None:
 
 
 def test_a_repair_teaches_no_direction() -> None:
-    search = Search(replace(PLAIN, hints=HintPolicy(limit=3, threshold=0.0)), DICE, FIRST)
+    search = unlucky(replace(PLAIN, hints=HintPolicy(limit=3, threshold=0.0)))
     for n in range(1, 8):
         proposal = asked(search, View(elites=ELITES[2:], broken=(failed(),)), n)
         assert proposal.operator is Operator.REPAIR

@@ -2,9 +2,9 @@
 
 A repair and a new kernel cost the same call and the same evaluation. Where most new kernels build and are right, a
 repair only draws again from the children that failed; where hardly one does, mending what failed is the shorter way.
-So repairs are asked for only while they come out right at least as often as new kernels do, both shrunk towards one in
-two by four made-up tries, so that each is tried before it is believed. Counts over what was told: a restored search
-counts alike.
+So repairs are asked for only while they come out right at least as often as new kernels do. Both begin with made-up
+tries: new kernels with two in four right, repairs with two in five, so that a few failures of new kernels have to come
+first, and then a repair is tried before it is believed. Counts over what was told: a restored search counts alike.
 """
 
 from __future__ import annotations
@@ -13,16 +13,17 @@ from kfd.core.search.operators import Operator
 
 __all__ = ["Odds"]
 
-_PRIOR_TRIES = 4
-_PRIOR_RIGHT = 2
+_PRIOR_TRIES = {False: 4, True: 5}
+_PRIOR_RIGHT = {False: 2, True: 2}
+"""Of repairs (True) and of new kernels."""
 
 
 class Odds:
     """Tries and correct kernels, of repairs and of everything else that a model is asked for."""
 
     def __init__(self) -> None:
-        self._tries = {True: _PRIOR_TRIES, False: _PRIOR_TRIES}
-        self._right = {True: _PRIOR_RIGHT, False: _PRIOR_RIGHT}
+        self._tries = dict(_PRIOR_TRIES)
+        self._right = dict(_PRIOR_RIGHT)
 
     def note(self, operator: Operator, *, correct: bool) -> None:
         """One answer was judged; points of a sweep are no answers."""

@@ -328,7 +328,9 @@ class Search:
         is_told = self._policy.hints.limit > 0 and strategy != BEST_OF_N
         if is_told and parent is not None and operator in (Operator.REWRITE, Operator.PATCH):
             held = {elite.cell: elite.fitness for elite in among}
-            hints = hints_at(parent.cell, self._gradient.at(parent.cell, held, ordinal), self._policy.hints)
+            here = self._gradient.at(parent.cell, held, ordinal)
+            trends = self._gradient.trends(ordinal)
+            hints = hints_at(parent.cell, here, self._policy.hints, trends=trends, occupied=held)
         shown = self._inspirations(parent, among, ordinal) if parent is not None else ()
         return Proposal(
             operator=operator,
