@@ -35,18 +35,18 @@ def _switched(policy: SearchPolicy, mechanism: str, on: bool) -> SearchPolicy:
     """The policy with one mechanism on or off; one that is off by default comes with a value tried in tuning."""
     parents, operators = policy.parents, policy.operators
     changed = {
-        "fitness_parents": {"parents": replace(parents, fitness=parents.fitness if on else 0.0)},
-        "curiosity": {"parents": replace(parents, curiosity=parents.curiosity if on else 0.0)},
+        "fitness_parents": {"parents": replace(parents, fitness=(parents.fitness or 0.9) if on else 0.0)},
+        "curiosity": {"parents": replace(parents, curiosity=(parents.curiosity or 2.0) if on else 0.0)},
         "island": {"parents": replace(parents, island=1.0 if on else 0.0)},
-        "hints": {"hints": replace(policy.hints, limit=3 if on else 0)},
+        "hints": {"hints": replace(policy.hints, limit=(policy.hints.limit or 1) if on else 0)},
         "crossover": {"operators": replace(operators, crossover=0.2 if on else 0.0)},
-        "patch": {"operators": replace(operators, patch=operators.patch if on else 0.0)},
-        "repair": {"operators": replace(operators, repair_depth=operators.repair_depth if on else 0)},
-        "template": {"operators": replace(operators, template_every=operators.template_every if on else 0)},
+        "patch": {"operators": replace(operators, patch=(operators.patch or 0.4) if on else 0.0)},
+        "repair": {"operators": replace(operators, repair_depth=(operators.repair_depth or 1) if on else 0)},
+        "template": {"operators": replace(operators, template_every=(operators.template_every or 40) if on else 0)},
         "bandit": {"bandit": BanditPolicy() if on else None},
         "prompts": {"prompts": replace(policy.prompts, period=10 if on else 0)},
         "plateau": {"plateau": replace(policy.plateau, patience=80 if on else 0)},
-        "inspirations": {"inspirations": policy.inspirations if on else 0},
+        "inspirations": {"inspirations": (policy.inspirations or 2) if on else 0},
     }[mechanism]
     return replace(policy, **changed)  # type: ignore[arg-type]  # each value fits the field that its key names
 
