@@ -28,6 +28,7 @@ PLAIN = SearchPolicy(
     operators=OperatorPolicy(template_every=0, crossover=0.0),
     plateau=PlateauPolicy(patience=0),
     prompts=PromptPolicy(period=0),
+    inspirations=2,
 )
 
 
@@ -150,6 +151,19 @@ def test_the_freshest_failure_is_repaired_and_old_ones_are_left() -> None:
     assert asked(search, View(elites=ELITES, broken=many, closed=answered), 3).parent == "f-24"
     answered |= {("f24", "repair")}
     assert asked(search, View(elites=ELITES, broken=many, closed=answered), 3).operator is not Operator.REPAIR
+
+
+def test_repairs_are_asked_for_when_nothing_else_is_left() -> None:
+    search = Search(PLAIN, DICE, FIRST)
+    for n in range(9):
+        search.tell(outcome(asked(search, View(elites=ELITES), n), n, ELITES[1]))
+    closed = {(one.source, op) for one in ELITES for op in ("rewrite", "patch")}
+    many = tuple(replace(failed(), candidate=CandidateId(f"f-{n}"), source=f"f{n}") for n in range(40))
+    assert asked(search, View(elites=ELITES, broken=many), 10).operator is not Operator.REPAIR
+    assert asked(search, View(elites=ELITES, broken=many, closed=closed), 10).parent == "f-39"
+    shut = closed | {(f"f{n}", "repair") for n in range(1, 40)}
+    assert asked(search, View(elites=ELITES, broken=many, closed=shut), 10).parent == "f-0"
+    assert search.ask(View(elites=ELITES, broken=many, closed=shut | {("f0", "repair")}), 10) is None
 
 
 def test_closed_questions_are_not_asked_and_in_the_end_nothing_is() -> None:

@@ -171,6 +171,7 @@ ALL_ON = SearchPolicy(
     plateau=PlateauPolicy(patience=4, stop=True, min_gain=0.01),
     sweep=TunePolicy(budget=12, exhaustive=20),
     models=(("a", 1.0), ("b", 1.0)),
+    inspirations=2,
 )
 
 

@@ -69,7 +69,7 @@ class HintPolicy:
     """Strength that a direction must exceed."""
     min_moves: int = 3
     """Transitions of the cell along the axis before its own gradient counts."""
-    limit: int = 0
+    limit: int = 1
     """Hints in one prompt, at most 3; 0 switches them off."""
 
     def __post_init__(self) -> None:

@@ -41,7 +41,7 @@ class SearchPolicy:
     sweep: TunePolicy = field(default_factory=TunePolicy)
     models: tuple[tuple[str, float], ...] = ((ANY_MODEL, 1.0),)
     """Names and shares."""
-    inspirations: int = 2
+    inspirations: int = 0
     """Other elites shown in a prompt, at most."""
     best_of_n: bool = False
     """Plain sampling, to compare with at the same budget: every question asks to rewrite the task's own kernel (or to

@@ -19,7 +19,7 @@ from kfd.core.search.odds import Odds
 from kfd.core.search.operators import Operator, due, open_shares
 from kfd.core.search.plateau import Progress, Reaction, reaction, stop_reason
 from kfd.core.search.prompt_archive import PromptArchive, Variant
-from kfd.core.search.proposals import NOTHING, Outcome, Proposal, SearchPolicy, View
+from kfd.core.search.proposals import NOTHING, Broken, Outcome, Proposal, SearchPolicy, View
 from kfd.core.search.strategies import Islands, ParentWeights, Strategy, choose_strategy, strategy_weights
 from kfd.core.search.transitions import Transition, change_of
 from kfd.core.search.upkeep import Upkeep
@@ -197,9 +197,12 @@ class Search:
         """What candidate ``ordinal`` shall be; None when nothing is left to ask."""
         if self._policy.best_of_n:
             return self._sample(view, ordinal)
-        repair = self._repair(view, ordinal)
-        if repair is not None:
-            return repair
+        # Failures are repaired first while that is worth it, and in the end when nothing else is left to ask.
+        fresh = self._repair(view.broken[-_FRESH:], view, ordinal) if self._odds.repair_pays else None
+        return fresh or self._new(view, ordinal) or self._repair(view.broken, view, ordinal)
+
+    def _new(self, view: View, ordinal: int) -> Proposal | None:
+        """Anything but a repair."""
         if not view.elites:
             if (NOTHING, Operator.REWRITE.value) in view.closed:
                 return None
@@ -226,11 +229,9 @@ class Search:
         arm = self._arm({Operator.REWRITE: 1.0}, ordinal)
         return self._proposal(Operator.REWRITE, start, arm, ordinal, strategy=BEST_OF_N)
 
-    def _repair(self, view: View, ordinal: int) -> Proposal | None:
-        """A repair of a fresh failure, while repairs are worth it."""
-        if not view.broken or not self._odds.repair_pays:
-            return None
-        for failure in view.broken[: -1 - _FRESH : -1]:
+    def _repair(self, failures: Sequence[Broken], view: View, ordinal: int) -> Proposal | None:
+        """A repair of the latest of these failures that may be repaired."""
+        for failure in reversed(failures):
             if failure.depth >= self._policy.operators.repair_depth:
                 continue
             if (failure.source, Operator.REPAIR.value) in view.closed:
