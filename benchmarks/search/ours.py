@@ -40,7 +40,7 @@ def _switched(policy: SearchPolicy, mechanism: str, on: bool) -> SearchPolicy:
         "island": {"parents": replace(parents, island=1.0 if on else 0.0)},
         "hints": {"hints": replace(policy.hints, limit=(policy.hints.limit or 1) if on else 0)},
         "crossover": {"operators": replace(operators, crossover=0.2 if on else 0.0)},
-        "patch": {"operators": replace(operators, patch=(operators.patch or 0.4) if on else 0.0)},
+        "patch": {"operators": replace(operators, patch=(operators.patch or 0.2) if on else 0.0)},
         "repair": {"operators": replace(operators, repair_depth=(operators.repair_depth or 1) if on else 0)},
         "template": {"operators": replace(operators, template_every=(operators.template_every or 40) if on else 0)},
         "bandit": {"bandit": BanditPolicy() if on else None},

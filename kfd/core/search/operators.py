@@ -36,7 +36,7 @@ class OperatorPolicy:
 
     rewrite: float = 0.6
     """Share of whole rewrites."""
-    patch: float = 0.4
+    patch: float = 0.2
     """Share of SEARCH/REPLACE patches."""
     crossover: float = 0.0
     """Share of crossovers: the parent and the inspirations combined in one kernel; needs two occupied cells."""

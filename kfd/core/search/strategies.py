@@ -41,7 +41,7 @@ class ParentWeights:
 
     uniform: float = 0.1
     """Share of parents drawn alike from all occupied cells."""
-    fitness: float = 0.9
+    fitness: float = 0.0
     """Share of parents drawn by their rank in fitness."""
     curiosity: float = 2.0
     """Share of parents drawn by what the gradients promise."""
