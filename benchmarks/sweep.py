@@ -41,7 +41,7 @@ def times_of(table: Mapping[str, Any]) -> dict[Point, int]:
 
 def ours(space: Space, times: Mapping[Point, int], seed: int) -> int:
     """Distinct points that the sweep measures until it has met the bar."""
-    policy = SweepPolicy(budget=len(times) + 1, finals=0)
+    policy = SweepPolicy(budget=len(times) + 1)
     goal, dice, noise = min(times.values()) / SHARE, Dice(seed), random.Random(f"sweep:{seed}")
     half = math.exp(1.96 * NOISE)
     rows: list[SweepRow] = []

@@ -202,12 +202,12 @@ def test_a_template_is_due_for_a_best_that_was_never_tuned() -> None:
         search.tell(outcome(proposal, n, None))
 
 
-def test_a_sweeps_winner_needs_no_template() -> None:
+def test_a_point_of_a_sweep_needs_no_template() -> None:
     search = Search(replace(PLAIN, operators=OperatorPolicy(template_every=1)), DICE, FIRST)
     view = View(elites=ELITES)
     search.tell(outcome(asked(search, View(elites=()), 1), 1, None))
     assert asked(search, view, 2).operator is Operator.TEMPLATE
-    search.swept("s2")
+    search.tell(replace(outcome(asked(search, View(elites=()), 1), 2, ELITES[2]), operator=Operator.TUNE))
     assert asked(search, view, 2).operator is not Operator.TEMPLATE
 
 

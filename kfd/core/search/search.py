@@ -63,13 +63,12 @@ class Search:
         policy: SearchPolicy,
         dice: Dice,
         first_prompt: Variant,
-        rows: Iterable[Outcome | Variant | str],
+        rows: Iterable[Outcome | Variant],
         initial: Elite | None = None,
     ) -> Search:
         """The search after the stored rows, in the order of their storing.
 
-        A row is an outcome, an accepted prompt variant, or the digest of a sweep's winner. ``initial``: the task's own
-        kernel as it was measured.
+        A row is an outcome or an accepted prompt variant. ``initial``: the task's own kernel as it was measured.
         """
         search = cls(policy, dice, first_prompt)
         if initial is not None:
@@ -80,8 +79,6 @@ class Search:
                     search.tell(row)
                 case Variant():
                     search.prompt_evolved(row)
-                case str():
-                    search.swept(row)
         return search
 
     # ---- learning ---------------------------------------------------------------------------------------------------
@@ -155,10 +152,6 @@ class Search:
     def _best_of_islands(self) -> Elite | None:
         every = [elite for island in range(self._policy.parents.islands) for elite in self._islands.on(island)]
         return max(every, key=lambda elite: (elite.fitness, -elite.ordinal), default=None)
-
-    def swept(self, source: str) -> None:
-        """A point of a sweep was baked into this kernel: it needs no template of its own."""
-        self._upkeep.swept(source)
 
     # ---- prompts ----------------------------------------------------------------------------------------------------
 

@@ -41,10 +41,6 @@ class Upkeep:
             case _:
                 pass
 
-    def swept(self, source: str) -> None:
-        """A point of a sweep was baked into this kernel: it needs no template of its own."""
-        self._templated.add(source)
-
     def untuned(self, elites: Iterable[Elite], least: float) -> Elite | None:
         """Who should be tuned: the fittest of at least this fitness that was not, cells that never were first."""
         near = [e for e in elites if e.fitness >= least and e.source not in self._templated]
