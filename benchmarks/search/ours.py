@@ -37,6 +37,8 @@ def _switched(policy: SearchPolicy, mechanism: str, on: bool) -> SearchPolicy:
     changed = {
         "fitness_parents": {"parents": replace(parents, fitness=(parents.fitness or 0.9) if on else 0.0)},
         "curiosity": {"parents": replace(parents, curiosity=(parents.curiosity or 2.0) if on else 0.0)},
+        # Off: as many parents by rank alone, so that what the gradients add to the ranks is seen by itself.
+        "gradient": {"parents": parents if on else replace(parents, fitness=parents.curiosity, curiosity=0.0)},
         "island": {"parents": replace(parents, island=1.0 if on else 0.0)},
         "hints": {"hints": replace(policy.hints, limit=(policy.hints.limit or 1) if on else 0)},
         "crossover": {"operators": replace(operators, crossover=0.2 if on else 0.0)},
@@ -54,6 +56,7 @@ def _switched(policy: SearchPolicy, mechanism: str, on: bool) -> SearchPolicy:
 _NAMES = (
     "fitness_parents",
     "curiosity",
+    "gradient",
     "island",
     "hints",
     "crossover",
