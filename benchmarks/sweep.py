@@ -27,7 +27,8 @@ from kfd.core.dice import Dice
 from kfd.core.search.sweep import Point, Space, SweepPolicy, SweepRow, next_point
 from kfd.tasks.tunables import parse
 
-FIRST_SEED = 10_000
+FIRST_SEED = 20_000
+"""Reporting seeds, as those of ``benchmarks.search``: nothing was tuned on them."""
 SHARE = 0.98
 ADAPTER = Path(__file__).parent / "search" / "peers" / "kernel_tuner_adapter.py"
 STRATEGIES = ("brute_force", "genetic_algorithm")
@@ -40,7 +41,7 @@ def times_of(table: Mapping[str, Any]) -> dict[Point, int]:
 
 def ours(space: Space, times: Mapping[Point, int], seed: int) -> int:
     """Distinct points that the sweep measures until it has met the bar."""
-    policy = SweepPolicy(budget=len(times) + 1, finals=0)
+    policy = SweepPolicy(budget=len(times) + 1)
     goal, dice, noise = min(times.values()) / SHARE, Dice(seed), random.Random(f"sweep:{seed}")
     half = math.exp(1.96 * NOISE)
     rows: list[SweepRow] = []

@@ -17,9 +17,9 @@ from kfd.core.search.archive import Elite
 from kfd.core.search.bandit import BanditPolicy
 from kfd.core.search.operators import Operator
 from kfd.core.search.prompt_archive import Region, Variant, variant_id
-from kfd.core.search.proposals import Broken, Outcome, Proposal, SearchPolicy, View
+from kfd.core.search.proposals import ANY_MODEL, Broken, Outcome, Proposal, SearchPolicy, View
 from kfd.core.search.search import Search
-from kfd.core.search.sweep import Point, Space, SweepPolicy, SweepRow, next_point, winner
+from kfd.core.search.sweep import Point, Space, SweepRow, next_point
 
 __all__ = ["MECHANISMS", "ours", "switched", "whole"]
 
@@ -35,18 +35,20 @@ def _switched(policy: SearchPolicy, mechanism: str, on: bool) -> SearchPolicy:
     """The policy with one mechanism on or off; one that is off by default comes with a value tried in tuning."""
     parents, operators = policy.parents, policy.operators
     changed = {
-        "fitness_parents": {"parents": replace(parents, fitness=parents.fitness if on else 0.0)},
-        "curiosity": {"parents": replace(parents, curiosity=parents.curiosity if on else 0.0)},
+        "fitness_parents": {"parents": replace(parents, fitness=(parents.fitness or 0.9) if on else 0.0)},
+        "curiosity": {"parents": replace(parents, curiosity=(parents.curiosity or 2.0) if on else 0.0)},
+        # Off: as many parents by rank alone, so that what the gradients add to the ranks is seen by itself.
+        "gradient": {"parents": parents if on else replace(parents, fitness=parents.curiosity, curiosity=0.0)},
         "island": {"parents": replace(parents, island=1.0 if on else 0.0)},
-        "hints": {"hints": replace(policy.hints, limit=3 if on else 0)},
+        "hints": {"hints": replace(policy.hints, limit=(policy.hints.limit or 1) if on else 0)},
         "crossover": {"operators": replace(operators, crossover=0.2 if on else 0.0)},
-        "patch": {"operators": replace(operators, patch=operators.patch if on else 0.0)},
-        "repair": {"operators": replace(operators, repair_depth=operators.repair_depth if on else 0)},
-        "template": {"operators": replace(operators, template_every=operators.template_every if on else 0)},
+        "patch": {"operators": replace(operators, patch=(operators.patch or 0.2) if on else 0.0)},
+        "repair": {"operators": replace(operators, repair_depth=(operators.repair_depth or 1) if on else 0)},
+        "template": {"operators": replace(operators, template_every=(operators.template_every or 40) if on else 0)},
         "bandit": {"bandit": BanditPolicy() if on else None},
         "prompts": {"prompts": replace(policy.prompts, period=10 if on else 0)},
         "plateau": {"plateau": replace(policy.plateau, patience=80 if on else 0)},
-        "inspirations": {"inspirations": policy.inspirations if on else 0},
+        "inspirations": {"inspirations": (policy.inspirations or 2) if on else 0},
     }[mechanism]
     return replace(policy, **changed)  # type: ignore[arg-type]  # each value fits the field that its key names
 
@@ -54,6 +56,7 @@ def _switched(policy: SearchPolicy, mechanism: str, on: bool) -> SearchPolicy:
 _NAMES = (
     "fitness_parents",
     "curiosity",
+    "gradient",
     "island",
     "hints",
     "crossover",
@@ -78,10 +81,10 @@ def switched(mechanism: str) -> SearchPolicy:
 class _Campaign:
     """What the campaign machine does around the facade: archive, failures that wait, prompts, sweeps."""
 
-    def __init__(self, world: World, policy: SearchPolicy, sweep: SweepPolicy) -> None:
+    def __init__(self, world: World, policy: SearchPolicy) -> None:
         self.world = world
         self.policy = policy
-        self.sweep_policy = sweep
+        self.ordinal = 0
         self.dice = Dice(world.seed)
         regions = {Region.STRATEGIES: "first"}
         first = Variant(id=variant_id(regions), regions=regions)
@@ -100,16 +103,18 @@ class _Campaign:
 
     def run(self) -> Result:
         """Steady state: one child after another."""
-        ordinal = 0
         while not self.world.over:
-            ordinal += 1
             view = View(elites=list(self.elites.values()), broken=self.broken)
-            proposal = self.search.ask(view, ordinal)
+            proposal = self.search.ask(view, self._next())
             if proposal is None:
                 break
-            self._child(proposal, ordinal)
-            self._evolve_prompts(ordinal)
+            self._child(proposal, self.ordinal)
+            self._evolve_prompts(self.ordinal)
         return self.world.result()
+
+    def _next(self) -> int:
+        self.ordinal += 1
+        return self.ordinal
 
     def _child(self, proposal: Proposal, ordinal: int) -> None:
         parent = self.genomes[proposal.parent] if proposal.parent is not None else self.world.land.initial
@@ -147,7 +152,7 @@ class _Campaign:
             )
         )
         if proposal.operator is Operator.TEMPLATE and elite is not None and self.world.land.knob_sizes:
-            self._sweep(judged, ordinal, proposal.generation)
+            self._sweep(judged, elite, proposal)
 
     def _keep(self, judged: Judged, ordinal: int, generation: int) -> tuple[Elite | None, bool, bool]:
         if not judged.correct:
@@ -175,28 +180,42 @@ class _Campaign:
         # Only what still may be repaired is kept, as the campaign does.
         self.broken = [one for one in self.broken if one.depth < self.policy.operators.repair_depth]
 
-    def _sweep(self, start: Judged, ordinal: int, generation: int) -> None:
+    def _sweep(self, start: Judged, template: Elite, proposal: Proposal) -> None:
+        """Each point is a candidate of its own, told like any other, as campaigns do."""
         sizes, knobs = self.world.land.knob_sizes, start.genome.knobs
         # The declared default comes first in each set: the constants that the kernel has now.
         values = tuple((knobs[i], *(v for v in range(size) if v != knobs[i])) for i, size in enumerate(sizes))
         space = Space(names=tuple(f"k{i}" for i in range(len(sizes))), values=values)
         default: Point = (0,) * len(sizes)
         rows = [SweepRow(point=default, speedup=start.speedup, low=start.low, high=start.high)]
-        seen: dict[Point, Judged] = {}
+        policy = self.policy.sweep.sweep()
         while not self.world.over:
-            point = next_point(space, rows, self.sweep_policy, self.dice, ordinal)
+            point = next_point(space, rows, policy, self.dice, template.ordinal)
             if point is None:
                 break
-            chosen = tuple(space.chosen(point).values())
-            judged = self.world.judge(replace(start.genome, knobs=chosen))
-            seen[point] = judged
+            judged = self.world.judge(replace(start.genome, knobs=tuple(space.chosen(point).values())))
             speedup = judged.speedup if judged.correct else None
             rows.append(SweepRow(point=point, speedup=speedup, low=judged.low, high=judged.high))
-        best = winner(rows, (start.low, start.high))
-        if best is not None and best in seen:
-            elite, _, _ = self._keep(seen[best], ordinal, generation)
-            if elite is not None:
-                self.search.swept(elite.source)
+            elite, kept, best = self._keep(judged, self._next(), template.generation + 1)
+            self.search.tell(
+                Outcome(
+                    ordinal=self.ordinal,
+                    operator=Operator.TUNE,
+                    parent=template.candidate,
+                    parent_source=template.source,
+                    parent_cell=template.cell,
+                    parent_fitness=template.fitness,
+                    model=ANY_MODEL,
+                    prompt=proposal.prompt,
+                    island=proposal.island,
+                    hints=(),
+                    fitness=judged.fitness,
+                    elite=elite,
+                    kept=kept,
+                    best=best,
+                    price=0.0,
+                )
+            )
 
     def _evolve_prompts(self, ordinal: int) -> None:
         for parent in self.search.prompt_due(ordinal):
@@ -212,7 +231,6 @@ class _Campaign:
         return self.sources.setdefault(genome, f"s{len(self.sources)}")
 
     def _elite(self, judged: Judged, ordinal: int, generation: int) -> Elite:
-        # A sweep's winner replaces its template's child under the same name; both are one candidate.
         name = CandidateId(f"c-{ordinal}")
         self.genomes[name] = judged.genome
         return Elite(
@@ -229,6 +247,6 @@ class _Campaign:
         )
 
 
-def ours(world: World, policy: SearchPolicy | None = None, sweep: SweepPolicy | None = None) -> Result:
+def ours(world: World, policy: SearchPolicy | None = None) -> Result:
     """A whole campaign under a policy; the defaults when none is given."""
-    return _Campaign(world, policy or whole(), sweep or SweepPolicy()).run()
+    return _Campaign(world, policy or whole()).run()

@@ -6,13 +6,14 @@ import math
 import random
 from dataclasses import dataclass, field
 
+from benchmarks.search.harsh import HARSH, HarshModel
 from benchmarks.search.landscape import NOISE, Genome, Landscape, landscape
 from benchmarks.search.model import Answer, Question, SimulatedModel
 from kfd.core.search.fitness import BUILT_BUT_WRONG, NOT_BUILT
 
 __all__ = ["BUDGET", "SHARE", "Judged", "Result", "World"]
 
-BUDGET = {"smooth": 600, "rugged": 1500, "measured": 400}
+BUDGET = {"smooth": 600, "rugged": 1500, "measured": 400, HARSH: 1500}
 """Evaluations after which a run that has not arrived is given up (it counts as the budget)."""
 
 SHARE = 0.9
@@ -58,8 +59,9 @@ class World:
     _noise: random.Random = field(init=False)
 
     def __post_init__(self) -> None:
-        self.land = landscape(self.family, self.seed)
-        self.model = SimulatedModel(self.land, self.seed)
+        is_harsh = self.family == HARSH
+        self.land = landscape("rugged" if is_harsh else self.family, self.seed)
+        self.model = (HarshModel if is_harsh else SimulatedModel)(self.land, self.seed)
         self._noise = random.Random(f"noise:{self.family}:{self.seed}")
 
     @property

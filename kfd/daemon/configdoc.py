@@ -67,7 +67,8 @@ def _section(lines: list[str], model: type[BaseModel], name: str) -> None:
 def _search(lines: list[str]) -> None:
     """``[campaign.search]``: the policies of the core with what their fields say of themselves."""
     lines += ["## `[campaign.search]`", "", _SEARCH_INTRO, "", *_TABLE]
-    lines.append(_policy_row("inspirations", SEARCH.inspirations, _meanings(type(SEARCH))["inspirations"]))
+    meanings = _meanings(type(SEARCH))
+    lines += [_policy_row(key, getattr(SEARCH, key), meanings[key]) for key in ("inspirations", "best_of_n")]
     lines += [f"| `models` | names and shares | all models by their weight | {_MODELS} |", ""]
     for name in ("parents", "operators", "sweep", "hints", "gradient", "bandit", "prompts", "plateau"):
         policy = getattr(SEARCH, name) or BanditPolicy()

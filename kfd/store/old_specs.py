@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kfd.base.codec import encode
+from kfd.core.search.hints import HintPolicy
 from kfd.core.search.operators import OperatorPolicy
 from kfd.core.search.proposals import ANY_MODEL, SearchPolicy
 from kfd.core.search.strategies import ParentWeights
@@ -31,6 +32,7 @@ def translated(spec: Any) -> Any:
                 repair_depth=emitter["repair_depth"],
                 template_every=0,
             ),
+            hints=HintPolicy(limit=0),
             inspirations=emitter["inspirations"],
             models=tuple((name, 1.0) for name in spec["models"]) or ((ANY_MODEL, 1.0),),
         )

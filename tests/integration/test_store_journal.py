@@ -145,6 +145,7 @@ async def test_a_file_of_an_older_kfd_is_upgraded_and_its_campaign_goes_on(tmp_p
     policy = loaded.spec.search
     assert (policy.operators.rewrite, policy.operators.patch, policy.operators.repair_depth) == (0.7, 0.3, 3)
     assert (policy.operators.template_every, policy.parents.curiosity, policy.inspirations) == (0, 0.0, 1)
+    assert policy.hints.limit == 0
     assert policy.models == (("large", 1.0), ("small", 1.0))
     assert (loaded.outcomes, loaded.told, loaded.closed) == ([], 0, {("nothing", "rewrite")})
     proposal = Campaign(loaded, 0).proposal()

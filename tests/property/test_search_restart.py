@@ -36,6 +36,7 @@ EVERYTHING = SearchPolicy(
     sweep=TunePolicy(budget=6, exhaustive=0, spread=2),
     plateau=PlateauPolicy(patience=5, min_gain=0.05),
     models=(("large", 1.0), ("small", 3.0)),
+    inspirations=2,
 )
 """Every mechanism that there is."""
 

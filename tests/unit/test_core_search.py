@@ -166,3 +166,60 @@ def test_the_champion_is_kept_over_a_restart_and_replaced_when_it_goes() -> None
     best = archive.best()
     assert best is not None
     assert best.ordinal == 1
+
+
+# ---- shorter kernels -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("speedup", "length", "may"),
+    [(0.99, 80, True), (1.0, 81, False), (0.9, 10, False), (1.01, 0, False), (0.96, 80, False)],
+)
+def test_a_shorter_kernel_within_noise_is_a_rival_of_its_cells_elite(speedup: float, length: int, may: bool) -> None:
+    archive = Archive([elite(1, 1.0, length=100)])
+    new = elite(2, speedup, length=length)
+    assert archive.may_shorten(new, CandidateId("c-1")) == may
+    rival = archive.rival(new)
+    assert (rival is not None) == may
+    assert archive.rival(new, lost_to=CandidateId("c-1")) is None
+
+
+def test_a_shorter_kernel_displaces_only_in_its_own_cell_and_whom_it_was_measured_beside() -> None:
+    archive = Archive([elite(1, 1.0, length=100)])
+    assert archive.rival(elite(2, 1.0, (1, 0, 0), length=10)) is None
+    assert not archive.may_shorten(elite(2, 1.0, length=10), CandidateId("c-9"))
+    new = elite(2, 1.0, length=10)
+    assert archive.add(new, beaten=CandidateId("c-1")).status is AddStatus.IMPROVED
+    assert archive.best() == new
+
+
+def shortened(archive: Archive, cell: Cell, steps: int) -> int:
+    """Offer ever shorter kernels, each 1 % slower than its cell's elite: within noise. How many were taken."""
+    taken = 0
+    for n in range(steps):
+        old = next(one for one in archive if one.cell == cell)
+        new = elite(100 + n, old.speedup * 0.99, cell, length=int(old.length * 0.79))
+        if archive.rival(new) is not None:
+            archive.add(new, beaten=old.candidate)
+            taken += 1
+    return taken
+
+
+def test_fifty_shorter_kernels_in_a_row_never_take_the_best_below_what_was_proved() -> None:
+    archive = Archive([elite(1, 2.0, length=10**9)])
+    assert 0 < shortened(archive, (0, 0, 0), 50) < 5
+    best = archive.best()
+    assert best is not None
+    assert best.speedup >= 2.0 * 0.98
+    # Restored from its rows it goes on refusing: the floor is that of every champion, not of the last one.
+    champions = [elite(1, 2.0, length=10**9), best]
+    again = Archive(list(archive), champion=best.candidate, champions=champions)
+    assert shortened(again, (0, 0, 0), 50) == 0
+    assert shortened(Archive([elite(1, 2.0), elite(2, 1.0, (1, 0, 0), length=10**9)]), (1, 0, 0), 50) == 50
+
+
+def test_a_faster_champion_raises_the_floor() -> None:
+    archive = Archive([elite(1, 1.0, length=100)])
+    archive.add(elite(2, 2.0, length=100), beaten=CandidateId("c-1"))
+    assert not archive.may_shorten(elite(3, 1.95, length=10), CandidateId("c-2"))
+    assert archive.may_shorten(elite(3, 1.97, length=10), CandidateId("c-2"))

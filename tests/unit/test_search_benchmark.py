@@ -15,6 +15,7 @@ from benchmarks import sweep as sweep_benchmark
 from benchmarks.search import measure_space
 from benchmarks.search.contestants import PLAIN, Grid
 from benchmarks.search.figures import ratio_of_medians
+from benchmarks.search.harsh import HARSH, HarshModel
 from benchmarks.search.landscape import FAMILIES, Genome, cells, landscape, tables
 from benchmarks.search.model import FOLLOW, Question, SimulatedModel, SimulatedPrompt
 from benchmarks.search.ours import MECHANISMS, ours, switched, whole
@@ -89,6 +90,20 @@ def test_a_better_prompt_fails_less_and_a_shown_failure_is_mended_sometimes() ->
     model = SimulatedModel(land, 3)
     bugs = [model.answer(Question(operator="repair", parent=replace(parent, bug=2))).genome.bug for _ in range(300)]
     assert {0, 2} == set(bugs)
+
+
+def test_on_the_harsh_task_most_kernels_fail_and_repairs_mend_as_before() -> None:
+    land = landscape("rugged", 1)
+    parent = Genome(cell=(1, 1, 1), knobs=(0,) * 4)
+
+    def failures(model: SimulatedModel, operator: str, bug: int) -> int:
+        asked = Question(operator=operator, parent=replace(parent, bug=bug))
+        return sum(model.answer(asked).genome.bug != 0 for _ in range(600))
+
+    assert World(HARSH, 1).land.optimum == land.optimum
+    assert failures(HarshModel(land, 1), "patch", 0) > 1.5 * failures(SimulatedModel(land, 1), "patch", 0)
+    assert failures(HarshModel(land, 1), "rewrite", 0) > 0.6 * 600
+    assert failures(HarshModel(land, 1), "repair", 2) == failures(SimulatedModel(land, 1), "repair", 2)
 
 
 @pytest.mark.parametrize("name", ["greedy", "uniform", "ours"])

@@ -67,7 +67,14 @@ def test_what_is_missing_is_named_and_counted() -> None:
     assert [int(number) for number in told.groups()] == [total, total - len(open_entries), len(open_entries)]
 
 
-@pytest.mark.parametrize("file", ["tests/unit/test_search_reports.py", "tests/integration/test_drafting_reports.py"])
+@pytest.mark.parametrize(
+    "file",
+    [
+        "tests/unit/test_search_reports.py",
+        "tests/unit/test_search_campaign.py",
+        "tests/integration/test_drafting_reports.py",
+    ],
+)
 def test_a_test_named_after_a_report_stands_in_its_row(file: str) -> None:
     tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
     names = [node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]

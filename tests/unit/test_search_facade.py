@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import replace
 
@@ -24,9 +25,10 @@ DICE = Dice(5)
 REGIONS = {Region.STRATEGIES: "tile"}
 FIRST = Variant(id=variant_id(REGIONS), regions=REGIONS)
 PLAIN = SearchPolicy(
-    operators=OperatorPolicy(template_every=0, crossover=0.0),
+    operators=OperatorPolicy(patch=0.4, template_every=0, crossover=0.0),
     plateau=PlateauPolicy(patience=0),
     prompts=PromptPolicy(period=0),
+    inspirations=2,
 )
 
 
@@ -74,6 +76,13 @@ def asked(search: Search, view: View, ordinal: int) -> Proposal:
 ELITES = (elite(0), elite(1, (1, 0, 0), 0.9), elite(2, (1, 1, 0), 1.1))
 
 
+def unlucky(policy: SearchPolicy = PLAIN) -> Search:
+    """A search that was told of one failure, after which a repair is worth a try."""
+    search = Search(policy, DICE, FIRST)
+    search.tell(outcome(asked(search, View(elites=ELITES), 0), 0, None))
+    return search
+
+
 def failed(depth: int = 0) -> Broken:
     return Broken(candidate=CandidateId("c-9"), ordinal=9, generation=2, depth=depth, source="s9", fitness=0.1)
 
@@ -98,13 +107,63 @@ def test_a_campaign_from_nothing_begins_with_a_rewrite() -> None:
 
 
 def test_a_failure_is_repaired_before_a_new_sample_and_not_for_ever() -> None:
-    search = Search(PLAIN, DICE, FIRST)
+    search = unlucky()
     proposal = asked(search, View(elites=ELITES, broken=(failed(),)), 3)
     assert (proposal.operator, proposal.parent, proposal.repair_depth) == (Operator.REPAIR, "c-9", 1)
     deep = failed(depth=PLAIN.operators.repair_depth)
     assert asked(search, View(elites=ELITES, broken=(deep,)), 3).operator is not Operator.REPAIR
     shut = View(elites=ELITES, broken=(failed(),), closed={("s9", "repair")})
     assert asked(search, shut, 3).operator is not Operator.REPAIR
+
+
+def test_repairs_are_asked_for_only_while_they_come_out_right_as_often_as_new_kernels() -> None:
+    search = Search(PLAIN, DICE, FIRST)
+    view = View(elites=ELITES, broken=(failed(),))
+    assert asked(search, view, 3).operator is not Operator.REPAIR
+    search = unlucky()
+
+    def tell(operator: Operator, *, right: int, wrong: int) -> None:
+        sample = replace(outcome(asked(search, View(elites=ELITES), 1), 1, ELITES[1]), operator=operator)
+        for n in range(right):
+            search.tell(replace(sample, ordinal=n))
+        for n in range(wrong):
+            search.tell(replace(sample, ordinal=n, elite=None, fitness=0.0, kept=False))
+
+    def pays() -> bool:
+        return asked(search, view, 3).operator is Operator.REPAIR
+
+    assert pays()
+    tell(Operator.REWRITE, right=6, wrong=2)
+    assert not pays()
+    tell(Operator.TUNE, right=0, wrong=99)  # points of a sweep are no answers
+    assert not pays()
+    tell(Operator.PATCH, right=0, wrong=40)
+    assert pays()
+    tell(Operator.REPAIR, right=0, wrong=30)
+    assert not pays()
+
+
+def test_the_freshest_failure_is_repaired_and_old_ones_are_left() -> None:
+    search = unlucky()
+    many = tuple(replace(failed(), candidate=CandidateId(f"f-{n}"), source=f"f{n}") for n in range(40))
+    assert asked(search, View(elites=ELITES, broken=many), 3).parent == "f-39"
+    answered = {(f"f{n}", "repair") for n in range(25, 40)}
+    assert asked(search, View(elites=ELITES, broken=many, closed=answered), 3).parent == "f-24"
+    answered |= {("f24", "repair")}
+    assert asked(search, View(elites=ELITES, broken=many, closed=answered), 3).operator is not Operator.REPAIR
+
+
+def test_repairs_are_asked_for_when_nothing_else_is_left() -> None:
+    search = Search(PLAIN, DICE, FIRST)
+    for n in range(9):
+        search.tell(outcome(asked(search, View(elites=ELITES), n), n, ELITES[1]))
+    closed = {(one.source, op) for one in ELITES for op in ("rewrite", "patch")}
+    many = tuple(replace(failed(), candidate=CandidateId(f"f-{n}"), source=f"f{n}") for n in range(40))
+    assert asked(search, View(elites=ELITES, broken=many), 10).operator is not Operator.REPAIR
+    assert asked(search, View(elites=ELITES, broken=many, closed=closed), 10).parent == "f-39"
+    shut = closed | {(f"f{n}", "repair") for n in range(1, 40)}
+    assert asked(search, View(elites=ELITES, broken=many, closed=shut), 10).parent == "f-0"
+    assert search.ask(View(elites=ELITES, broken=many, closed=shut | {("f0", "repair")}), 10) is None
 
 
 def test_closed_questions_are_not_asked_and_in_the_end_nothing_is() -> None:
@@ -143,12 +202,12 @@ def test_a_template_is_due_for_a_best_that_was_never_tuned() -> None:
         search.tell(outcome(proposal, n, None))
 
 
-def test_a_sweeps_winner_needs_no_template() -> None:
+def test_a_point_of_a_sweep_needs_no_template() -> None:
     search = Search(replace(PLAIN, operators=OperatorPolicy(template_every=1)), DICE, FIRST)
     view = View(elites=ELITES)
     search.tell(outcome(asked(search, View(elites=()), 1), 1, None))
     assert asked(search, view, 2).operator is Operator.TEMPLATE
-    search.swept("s2")
+    search.tell(replace(outcome(asked(search, View(elites=()), 1), 2, ELITES[2]), operator=Operator.TUNE))
     assert asked(search, view, 2).operator is not Operator.TEMPLATE
 
 
@@ -213,7 +272,7 @@ def test_gradients_become_hints_and_can_be_switched_off() -> None:
 
 
 def test_a_repair_teaches_no_direction() -> None:
-    search = Search(replace(PLAIN, hints=HintPolicy(limit=3, threshold=0.0)), DICE, FIRST)
+    search = unlucky(replace(PLAIN, hints=HintPolicy(limit=3, threshold=0.0)))
     for n in range(1, 8):
         proposal = asked(search, View(elites=ELITES[2:], broken=(failed(),)), n)
         assert proposal.operator is Operator.REPAIR
@@ -235,6 +294,17 @@ def test_a_plateau_widens_the_choice_of_parents_and_says_so() -> None:
     assert (proposal.strategy, proposal.reaction) == ("uniform", "widen_exploration")
     search.tell(outcome(proposal, 6, elite(7, (3, 3, 3), 2.0), best=True))
     assert search.reaction() is None
+
+
+@pytest.mark.parametrize(
+    ("share", "roofline", "stops"),
+    [(0.95, None, False), (0.95, 0.949, False), (0.95, 0.95, True), (0.0, 1.0, False), (1.0, None, False)],
+)
+def test_the_roofline_ends_the_search_only_where_it_is_known(share: float, roofline: float | None, stops: bool) -> None:
+    assert SearchPolicy().plateau.roofline_share == 0.0, "nobody's campaign ends early unasked"
+    search = Search(replace(PLAIN, plateau=PlateauPolicy(roofline_share=share)), DICE, FIRST)
+    search.begin(ELITES[2])
+    assert (search.stop_reason(roofline) is not None) == stops
 
 
 def test_the_meta_prompter_is_asked_at_its_period_and_variants_are_used() -> None:
@@ -299,6 +369,20 @@ def test_curiosity_prefers_strong_gradients_and_tires_of_barren_parents() -> Non
     assert tired[0] < tired[1]
 
 
+def test_points_of_a_sweep_do_not_tire_their_template() -> None:
+    parents = ParentWeights(uniform=0.0, fitness=0.0, curiosity=1.0, pressure=0.0)
+    search = Search(replace(PLAIN, parents=parents), DICE, FIRST)
+    view = View(elites=ELITES)
+    before = [asked(search, view, n).parent for n in range(40)]
+    told = replace(outcome(asked(search, view, 1), 1, None), parent=CandidateId("c-2"), parent_cell=(1, 1, 0))
+    for n in range(30):
+        search.tell(replace(told, ordinal=n, operator=Operator.TUNE))
+    assert [asked(search, view, n).parent for n in range(40)] == before
+    for n in range(30):
+        search.tell(replace(told, ordinal=n, operator=Operator.REPAIR))
+    assert [asked(search, view, n).parent for n in range(40)].count("c-2") < before.count("c-2")
+
+
 def test_islands_breed_in_turn_and_lines_stay_at_home_without_migration() -> None:
     policy = replace(
         PLAIN,
@@ -321,6 +405,46 @@ def test_islands_breed_in_turn_and_lines_stay_at_home_without_migration() -> Non
         born[proposal.island] += 1
         search.tell(outcome(proposal, n, child))
     assert born == {0: 20, 1: 20, 2: 20}
+
+
+def islands_only(**changes: object) -> SearchPolicy:
+    parents = ParentWeights(uniform=0.0, fitness=0.0, curiosity=0.0, island=1.0, islands=3, migration_interval=0)
+    operators = OperatorPolicy(repair_depth=0, template_every=0)
+    return replace(PLAIN, parents=parents, operators=operators, **changes)  # type: ignore[arg-type]
+
+
+def test_a_child_of_an_island_is_shown_nothing_of_others_until_they_migrate() -> None:
+    for interval in (0, 30):
+        policy = islands_only(inspirations=3)
+        policy = replace(policy, parents=replace(policy.parents, migration_interval=interval))
+        search = Search(policy, DICE, FIRST)
+        search.begin(ELITES[0])
+        home = {"c-0": {0, 1, 2}}
+        elites = {ELITES[0].cell: ELITES[0]}
+        foreign = shown = 0
+        for n in range(1, 61):
+            proposal = asked(search, View(elites=tuple(elites.values())), n)
+            for one in (proposal.parent, *proposal.inspirations):
+                assert one is not None
+                foreign += proposal.island not in home[one]
+            shown += len(proposal.inspirations)
+            # Four cells for sixty children of three islands: each displaces what others hold there.
+            child = elite(n, (n % 4, 0, 0), 0.8 + 0.001 * n)
+            elites[child.cell] = child
+            home[child.candidate] = {proposal.island}
+            search.tell(outcome(proposal, n, child))
+        assert shown > 60
+        assert (foreign > 0) == (interval > 0)
+
+
+def test_an_island_without_kernels_begins_from_nothing() -> None:
+    search = Search(islands_only(), DICE, FIRST)
+    first = asked(search, View(elites=()), 1)
+    search.tell(outcome(first, 1, ELITES[0]))
+    view = View(elites=ELITES[:1])
+    assert [asked(search, view, n).parent for n in (4, 5, 6)] == ["c-0", None, None]
+    shut = View(elites=ELITES[:1], closed={(NOTHING, "rewrite")})
+    assert [asked(search, shut, n).parent for n in (4, 5, 6)] == ["c-0"] * 3
 
 
 def test_weights_choose_the_strategy() -> None:
@@ -350,6 +474,27 @@ def test_a_restart_empties_the_weakest_island() -> None:
     islands.add(elite(2, (2, 0, 0), 0.7), 1)
     assert islands.restart_worst(elite(3, (3, 0, 0), 1.5)) == 1
     assert [one.candidate for one in islands.on(1)] == ["c-3"]
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"fitness": math.nan}, {"parent_fitness": math.inf}, {"price": math.nan}, {"price": -0.01}]
+)
+def test_an_outcome_of_impossible_numbers_cannot_be_made(wrong: dict[str, float]) -> None:
+    told = outcome(asked(Search(PLAIN, DICE, FIRST), View(elites=ELITES), 1), 1, ELITES[1])
+    with pytest.raises(ValueError, match=r"finite|not negative"):
+        replace(told, **wrong)  # type: ignore[arg-type]
+
+
+def test_points_of_a_sweep_are_no_crowd() -> None:
+    search = Search(PLAIN, DICE, FIRST)
+    told = outcome(asked(search, View(elites=ELITES), 1), 1, ELITES[1])
+    for n in range(80):
+        search.tell(replace(told, ordinal=n, operator=Operator.TUNE))
+    assert search.crowd is None
+    for n in range(40):
+        assert search.crowd is None
+        search.tell(replace(told, ordinal=100 + n))
+    assert search.crowd is not None
 
 
 # ---- configuration ---------------------------------------------------------------------------------------------------

@@ -63,7 +63,7 @@ def test_nothing_is_said_before_there_is_evidence_and_failures_are_no_moves() ->
     field = GradientField(GradientPolicy(min_moves=3), [move(1, UP, 0.5), move(2, None, -0.6), move(3, UP, 0.5)])
     found = field.at(HERE, {HERE: 1.0})
     assert found.fitness == found.rate == (0.0, 0.0, 0.0)
-    assert hints_at(HERE, found, HintPolicy(limit=3, threshold=0.0)) == ()
+    assert hints_at(HERE, found, HintPolicy(limit=3, threshold=0.0), trends={}, occupied=()) == ()
     field.add(move(4, UP, 0.5))
     assert field.at(HERE, {HERE: 1.0}).fitness[0] == 1.0
 
@@ -101,24 +101,57 @@ def test_a_late_arrival_counts_with_its_age() -> None:
 
 def test_a_hint_speaks_of_the_direction_and_never_points_off_the_grid() -> None:
     field = GradientField(GradientPolicy(), [move(n, UP, 0.3, kept=True) for n in range(6)])
-    (hint,) = hints_at(HERE, field.at(HERE, {HERE: 1.0}), HintPolicy(limit=3))
+    (hint,) = hints_at(HERE, field.at(HERE, {HERE: 1.0}), HintPolicy(limit=3), trends={}, occupied=())
     assert hint.direction == (0, 1)
     assert "tiles" in hint.text
     worse = GradientField(GradientPolicy(), [move(n, UP, -0.3) for n in range(6)])
-    (hint,) = hints_at(HERE, worse.at(HERE, {HERE: 1.0}), HintPolicy(limit=3))
+    (hint,) = hints_at(HERE, worse.at(HERE, {HERE: 1.0}), HintPolicy(limit=3), trends={}, occupied=())
     assert hint.direction == (0, -1)
     top: Cell = (3, 3, 3)
     up_there = GradientField(GradientPolicy(), [move(n, (2, 3, 3), -0.3, parent=top) for n in range(6)])
-    assert hints_at(top, up_there.at(top, {top: 1.0}), HintPolicy(limit=3)) == ()
+    assert hints_at(top, up_there.at(top, {top: 1.0}), HintPolicy(limit=3), trends={}, occupied=()) == ()
+
+
+def test_trends_are_rates_of_improvement_over_all_cells_less_the_common_one() -> None:
+    policy = GradientPolicy(decay=1.0)
+    other = [move(5 + n, (3, 1, 1), 0.2, kept=True, parent=UP) for n in range(2)]
+    field = GradientField(
+        policy, [*(move(n, UP, 0.1, kept=True) for n in range(2)), *(move(9, DOWN, -0.1),) * 4, *other]
+    )
+    assert field.trends(9) == pytest.approx({(0, 1): (4 + 1) / 6 - 0.5, (0, -1): (0 + 1) / 6 - 0.5})
+    assert GradientField(policy).trends(9) == {}
+    fading = GradientField(GradientPolicy(decay=0.5), [move(1, UP, 0.1, kept=True)])
+    assert fading.trends(2) == {(0, 1): 0.0}
+    assert fading.trends(3) == {}
+
+
+def test_a_hint_leads_to_a_cell_that_holds_nothing_along_the_best_trend() -> None:
+    nothing = GradientField(GradientPolicy()).at(HERE, {})
+    trends = {(0, 1): 0.3, (1, 1): 0.2, (1, -1): 0.1, (2, -1): -0.1}
+
+    def directions(occupied: set[Cell], **changes: float) -> list[tuple[int, int]]:
+        policy = HintPolicy(limit=3, **changes)  # type: ignore[arg-type]
+        return [hint.direction for hint in hints_at(HERE, nothing, policy, trends=trends, occupied=occupied)]
+
+    assert directions(set()) == [(0, 1), (1, 1)]
+    assert directions({UP}) == [(1, 1)]
+    assert directions({UP, (1, 2, 1)}) == [(1, -1)]
+    assert directions(set(), threshold=0.25) == [(0, 1)]
+    # The cell's own moves are heard beside the trend, once there are enough of them.
+    field = GradientField(GradientPolicy(), [move(n, UP, -0.3) for n in range(6)])
+    own = field.at(HERE, {HERE: 1.0})
+    for moves, expected in ((3, [(0, -1), (1, 1)]), (7, [(0, 1), (1, 1)])):
+        found = hints_at(HERE, own, HintPolicy(limit=3, min_moves=moves, threshold=0.15), trends=trends, occupied=())
+        assert [hint.direction for hint in found] == expected
 
 
 def test_hint_limits_are_held() -> None:
     moves = [move(n, (2, 2, 2), 0.3, kept=True) for n in range(6)]
     found = GradientField(GradientPolicy(), moves).at(HERE, {HERE: 1.0})
-    assert len(hints_at(HERE, found, HintPolicy(limit=3))) == 3
-    assert len(hints_at(HERE, found, HintPolicy(limit=1))) == 1
-    assert hints_at(HERE, found, HintPolicy(limit=0)) == ()
-    assert hints_at(HERE, found, HintPolicy(limit=3, threshold=0.99)) == ()
+    assert len(hints_at(HERE, found, HintPolicy(limit=3), trends={}, occupied=())) == 3
+    assert len(hints_at(HERE, found, HintPolicy(limit=1), trends={}, occupied=())) == 1
+    assert hints_at(HERE, found, HintPolicy(limit=0), trends={}, occupied=()) == ()
+    assert hints_at(HERE, found, HintPolicy(limit=3, threshold=0.99), trends={}, occupied=()) == ()
     with pytest.raises(ValueError, match="limit is 0 to 3"):
         HintPolicy(limit=4)
 

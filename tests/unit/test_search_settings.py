@@ -60,6 +60,14 @@ def test_models_and_inspirations() -> None:
     assert policy.inspirations == 4
 
 
+def test_plain_sampling_is_one_key_and_stands_beside_models_and_plateaus() -> None:
+    assert not policy_of({}).best_of_n
+    policy = policy_of({"best_of_n": True, "models": {"a": 1}, "plateau": {"patience": 9, "stop": True}})
+    assert policy.best_of_n
+    assert policy.plateau.patience == 9
+    assert not policy_of({"best_of_n": False, "hints": {"limit": 2}}).best_of_n
+
+
 @pytest.mark.parametrize(
     ("given", "text"),
     [
@@ -85,6 +93,9 @@ def test_models_and_inspirations() -> None:
         ({"models": {}}, "1 to 32"),
         ({"models": {"a": 0}}, "leave out"),
         ({"inspirations": 99}, "0 to 16"),
+        ({"best_of_n": 1}, r"search\.best_of_n is true or false"),
+        ({"best_of": True}, "did you mean best_of_n"),
+        ({"best_of_n": True, "hints": {"limit": 2}}, r"search\.hints does nothing beside search\.best_of_n; remove"),
     ],
 )
 def test_what_cannot_be_used_is_refused_with_its_path(given: dict[str, object], text: str) -> None:

@@ -42,7 +42,8 @@ _ATTEMPTS = 4
     "--target",
     "targets",
     multiple=True,
-    help="Target, such as cpp:native, or `all`; several make a campaign each, with the whole budget each, which share their elites [the first].",
+    help="Target, such as cpp:native, or `all`; each of several gets a campaign with the whole budget, and these share "
+    "their elites [the first].",
 )
 @click.option("--in-flight", type=click.IntRange(1, 256), help="Candidates worked on at once.")
 @click.option("--idempotency-key", default="", help="The same key starts one campaign only [drawn].")

@@ -205,7 +205,7 @@ class Deciding(Steps):
 
     def _start(self, candidate: Candidate) -> StartDraft:
         self._questions.begin(candidate.id)
-        best = self.archive.best()
+        best = None if candidate.asked.strategy in learning.UNTOLD else self.archive.best()
         return StartDraft(
             request=DraftRequest(
                 campaign=self.spec,

@@ -23,6 +23,7 @@ from kfd.core.search import fitness as ladder
 from kfd.core.search.archive import AddResult, Cell, Elite
 from kfd.core.search.bandit import Arm
 from kfd.core.search.compiled import refined
+from kfd.core.search.crowding import Crowd
 from kfd.core.search.operators import Operator
 from kfd.core.search.proposals import Broken
 
@@ -36,6 +37,8 @@ __all__ = [
     "best_improved",
     "built_cell",
     "cell_improved",
+    "crowded",
+    "equals_rival",
     "judged",
     "judged_fact",
 ]
@@ -77,8 +80,18 @@ def baseline_speedup(candidate: Candidate, baseline: str) -> Speedup:
 
 def beats_rival(candidate: Candidate, *, is_initial: bool) -> bool:
     """Whether it was clearly faster than its rival, the initial kernel or the incumbent, in the same rounds."""
-    speed = candidate.speedup(INITIAL if is_initial else INCUMBENT)
+    speed = _over_rival(candidate, is_initial)
     return speed is not None and speed.low > 1.0
+
+
+def equals_rival(candidate: Candidate, *, is_initial: bool) -> bool:
+    """Whether it was not slower than its rival beyond noise, in the same rounds."""
+    speed = _over_rival(candidate, is_initial)
+    return speed is not None and speed.high >= 1.0
+
+
+def _over_rival(candidate: Candidate, is_initial: bool) -> Speedup | None:
+    return candidate.speedup(INITIAL if is_initial else INCUMBENT)
 
 
 def judged(
@@ -188,6 +201,19 @@ def cell_improved(spec: CampaignSpec, elite: Elite, added: AddResult) -> Fact:
             ("status", added.status.name.lower()),
             ("replaced", added.replaced),
             ("gain", added.improvement),
+        ),
+    )
+
+
+def crowded(spec: CampaignSpec, crowd: Crowd) -> Fact:
+    """``search.crowded``: the grid hardly tells this campaign's kernels apart."""
+    return Fact(
+        kind="search.crowded",
+        campaign=spec.id,
+        body=(
+            ("cell", ",".join(map(str, crowd.cell))),
+            ("share", round(crowd.share, 4)),
+            ("correct", crowd.correct),
         ),
     )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from kfd.base.work import VerdictCode
+from kfd.base.work import CHECKED_ONLY, VerdictCode
 from kfd.core.campaign import judging
 from kfd.core.campaign.mutation import Mutation, accepted, first_variant, variant_of
 from kfd.core.campaign.ports import Loaded
@@ -20,13 +20,16 @@ from kfd.core.search.fitness import LEAST_CORRECT
 from kfd.core.search.operators import Operator
 from kfd.core.search.prompt_archive import Variant
 from kfd.core.search.proposals import ANY_MODEL, Broken, Outcome, Proposal, View
-from kfd.core.search.search import Search
+from kfd.core.search.search import BEST_OF_N, Search
+from kfd.core.search.strategies import Strategy
 from kfd.core.search.terms import priced, terms_of
 
 __all__ = [
     "PERIODIC",
     "UNASKED",
+    "UNTOLD",
     "asked",
+    "champions",
     "is_repairable",
     "model_name",
     "model_of",
@@ -42,6 +45,9 @@ UNASKED = (Operator.INITIAL, Operator.TUNE, Operator.MIGRATE)
 PERIODIC = (Operator.TEMPLATE, Operator.SIMPLIFY)
 """Asked for once in a period."""
 
+UNTOLD = (Strategy.ISLAND.value, BEST_OF_N)
+"""Strategies whose children are shown nothing but what was chosen for them, the best of all not either."""
+
 _INPUT_PRICE, _OUTPUT_PRICE = 1e-6, 4e-6
 """Money for one token where the model's price is unknown: the usual proportion of the two, in the unit of
 ``bandit.evaluation_cost``."""
@@ -49,12 +55,9 @@ _INPUT_PRICE, _OUTPUT_PRICE = 1e-6, 4e-6
 
 def restored(loaded: Loaded) -> Search:
     """The search of a campaign as its rows leave it."""
-    initial = loaded.initial
-    elite = None
-    if initial is not None and initial.outcome == VerdictCode.OK:
-        elite = judging.as_elite(initial, judging.baseline_speedup(initial, loaded.spec.baseline))
+    spec = loaded.spec
     rows = _in_order(loaded.outcomes, loaded.mutations)
-    return Search.restore(loaded.spec.search, Dice(loaded.spec.seed), first_variant(loaded.spec), rows, elite)
+    return Search.restore(spec.search, Dice(spec.seed), first_variant(spec), rows, _initial(loaded))
 
 
 def _in_order(outcomes: Sequence[Outcome], mutations: Iterable[Mutation]) -> Iterator[Outcome | Variant]:
@@ -65,6 +68,21 @@ def _in_order(outcomes: Sequence[Outcome], mutations: Iterable[Mutation]) -> Ite
             yield variant_of(waiting.popleft()[1])
         yield outcome
     yield from (variant_of(mutation) for _, mutation in waiting)
+
+
+def champions(loaded: Loaded) -> list[Elite]:
+    """Every best that a campaign has had, as its rows tell. Demotions come after the last answer and change nothing."""
+    initial = _initial(loaded)
+    later = [told.elite for told in loaded.outcomes if told.best and told.elite is not None]
+    return later if initial is None else [initial, *later]
+
+
+def _initial(loaded: Loaded) -> Elite | None:
+    """The task's own kernel, where it was measured and is correct."""
+    initial = loaded.initial
+    if initial is None or initial.outcome != VerdictCode.OK or loaded.spec.target == CHECKED_ONLY:
+        return None
+    return judging.as_elite(initial, judging.baseline_speedup(initial, loaded.spec.baseline))
 
 
 def view(

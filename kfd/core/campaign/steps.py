@@ -49,6 +49,7 @@ from kfd.core.commands import (
 from kfd.core.dice import Dice
 from kfd.core.fleet.model import Fact, Job
 from kfd.core.search.archive import Archive, Elite
+from kfd.core.search.crowding import Crowd
 from kfd.core.search.operators import Operator
 
 __all__ = ["WORKING", "Steps", "purpose_of"]
@@ -73,7 +74,7 @@ class Steps:
     def __init__(self, loaded: Loaded, now: Instant) -> None:
         self.spec = loaded.spec
         self.record = loaded.record
-        self.archive = Archive(loaded.elites, loaded.record.best)
+        self.archive = Archive(loaded.elites, loaded.record.best, learning.champions(loaded))
         self._dice = Dice(loaded.spec.seed)
         self._open = {candidate.id: candidate for candidate in loaded.open_candidates}
         self._initial = loaded.initial
@@ -148,17 +149,24 @@ class Steps:
             verdict = Verdict(code=VerdictCode.SUSPECT, text=text)
         elif is_ok and candidate.operator is not Operator.INITIAL:
             tried, speed = judging.judged(self.spec, candidate, verdict, result)
+            elite = None if speed is None else judging.as_elite(tried, speed)
             lost_to: CandidateId | None = None
             if purpose.startswith(CONFIRM):
-                is_initial = self._initial is not None and candidate.rival == self._initial.id
-                won = judging.beats_rival(tried, is_initial=is_initial)
-                beaten, lost_to = (candidate.rival, None) if won else (None, candidate.rival)
-            rival = None if speed is None else self.archive.rival(judging.as_elite(tried, speed), lost_to)
+                beaten, lost_to = (candidate.rival, None) if self._won(tried, elite) else (None, candidate.rival)
+            rival = None if elite is None else self.archive.rival(elite, lost_to)
             if rival is not None and rival.candidate != beaten and candidate.confirmations < MAX_CONFIRMATIONS:
                 confirming = self._confirming(replace(candidate, speedups=tried.speedups), rival)
                 if self._spending.can_be(confirming):
                     return self._confirm(confirming)
         return self._judge(candidate, verdict, result, now, beaten)
+
+    def _won(self, tried: Candidate, elite: Elite | None) -> bool:
+        """Whether a candidate that was measured beside its rival may displace it: faster, or shorter and no slower."""
+        is_initial = self._initial is not None and tried.rival == self._initial.id
+        if judging.beats_rival(tried, is_initial=is_initial):
+            return True
+        is_equal = elite is not None and judging.equals_rival(tried, is_initial=is_initial)
+        return is_equal and elite is not None and self.archive.may_shorten(elite, tried.rival)
 
     def _confirming(self, candidate: Candidate, rival: Elite) -> Candidate:
         return replace(
@@ -191,18 +199,26 @@ class Steps:
             improved = self._archive(candidate, speed, beaten, result)
         elif learning.is_repairable(self.spec, candidate):
             self._broken.append(judging.as_broken(candidate))
+        is_elite = bool(improved)
         champion = self.archive.best()
-        is_best = bool(improved) and champion is not None and champion.candidate == candidate.id
+        is_best = is_elite and champion is not None and champion.candidate == candidate.id
         if is_initial and speed is not None:
             self._search.begin(judging.as_elite(candidate, speed))
         elif not is_initial and verdict.code is not VerdictCode.SUSPECT:
-            candidate, evolving = self._tell(candidate, kept=bool(improved), best=is_best)
-        fact = judging.judged_fact(self.spec, candidate, speed, is_elite=bool(improved))
+            was = self._search.crowd
+            candidate, evolving = self._tell(candidate, kept=is_elite, best=is_best)
+            improved += self._crowded(was)
+        fact = judging.judged_fact(self.spec, candidate, speed, is_elite=is_elite)
         out: list[Output] = [*self._put(candidate), fact, *improved, *evolving]
         if is_initial and verdict.code is not VerdictCode.OK:
             text = f"the initial kernel is not correct on this fleet: {verdict.code.value}: {verdict.text}"
             return out + self._end(CampaignState.FAILED, text, now)
         return out
+
+    def _crowded(self, was: Crowd | None) -> list[Output]:
+        """Told once in a campaign, restarts included: a search restored from its rows knows that it was seen."""
+        seen = self._search.crowd
+        return [] if was is not None or seen is None else [judging.crowded(self.spec, seen)]
 
     def _archive(
         self, candidate: Candidate, speed: Speedup, beaten: CandidateId | None, result: RunResult | None

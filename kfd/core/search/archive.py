@@ -1,4 +1,9 @@
-"""The MAP-Elites archive: one elite a cell, kept until a newcomer has beaten it side by side."""
+"""The MAP-Elites archive: one elite a cell, kept until a newcomer has beaten it side by side.
+
+Within noise the incumbent stays, unless the newcomer is at least a fifth shorter and not slower beyond noise, which a
+measurement side by side has to say too. Such steps may each lose what noise hides, so they never add up to more than
+that for the champion: none is taken that leaves its speedup below the highest lower bound that a champion ever had.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +16,13 @@ from typing import TypeAlias
 from kfd.base.digest import Digest
 from kfd.base.ids import CandidateId
 
-__all__ = ["LEVELS", "AddResult", "AddStatus", "Archive", "Cell", "Elite", "clearly_better"]
+__all__ = ["LEVELS", "AddResult", "AddStatus", "Archive", "Cell", "Elite", "clearly_better", "clearly_shorter"]
 
 LEVELS = 4
 """Levels on each of the three axes: memory, algorithm, parallelism (the paper's 4 x 4 x 4 grid)."""
+
+SHORTER = 0.8
+"""Length over the incumbent's from which on a newcomer is worth having though it is no faster."""
 
 Cell: TypeAlias = tuple[int, int, int]
 
@@ -44,7 +52,7 @@ class Elite:
     artifact: Digest
     """What was measured, so that it can be measured again."""
     length: int = 0
-    """Characters of the kernel text."""
+    """Characters of the kernel text; 0 where it is not known, which is never shorter."""
 
     def __post_init__(self) -> None:
         if not all(0 <= level < LEVELS for level in self.cell):
@@ -75,6 +83,11 @@ def clearly_better(new: Elite, old: Elite) -> bool:
     return gain > 0 and gain > math.hypot(new_half, old_half)
 
 
+def clearly_shorter(new: Elite, old: Elite) -> bool:
+    """Whether the newcomer's text is at least a fifth shorter."""
+    return 0 < new.length <= SHORTER * old.length
+
+
 class Archive:
     """At most one elite a cell, and among them the champion: the campaign's best. Adding is atomic.
 
@@ -82,7 +95,10 @@ class Archive:
     conditions. It is the first elite, and after that whoever has beaten it side by side.
     """
 
-    def __init__(self, elites: Iterable[Elite] = (), champion: CandidateId | None = None) -> None:
+    def __init__(
+        self, elites: Iterable[Elite] = (), champion: CandidateId | None = None, champions: Iterable[Elite] = ()
+    ) -> None:
+        """``champions``: all that there were, in any order; what no shorter kernel may fall behind."""
         self._cells: dict[Cell, Elite] = {}
         for elite in elites:
             if elite.cell in self._cells:
@@ -91,19 +107,39 @@ class Archive:
         self._champion = next((elite for elite in self._cells.values() if elite.candidate == champion), None)
         if self._champion is None:
             self._champion = self._fastest()
+        held = () if self._champion is None else (self._champion,)
+        self._floor = max((one.low for one in (*champions, *held)), default=0.0)
 
     def rival(self, new: Elite, lost_to: CandidateId | None = None) -> Elite | None:
         """Whom a newcomer must beat side by side: the champion, or its cell's elite, when it seems clearly faster.
 
-        One that it has lost to is no rival any more. None: it displaces nobody.
+        Else its cell's elite, when it is shorter and seems no slower. One that it has lost to is no rival any more.
+        None: it displaces nobody.
         """
-        for old in (self._champion, self._cells.get(new.cell)):
-            if old is not None and old.candidate != lost_to and clearly_better(new, old):
-                return old
-        return None
+        old = self._cells.get(new.cell)
+        for one in (self._champion, old):
+            if one is not None and one.candidate != lost_to and clearly_better(new, one):
+                return one
+        is_open = old is not None and old.candidate != lost_to
+        return old if old is not None and is_open and self.may_shorten(new, old.candidate) else None
+
+    def may_shorten(self, new: Elite, old: CandidateId | None) -> bool:
+        """Whether a newcomer that is measured to be no slower than its cell's elite ``old`` may take its place.
+
+        It must be a fifth shorter and its speedup over the baseline not clearly worse; in the champion's place it must
+        also not be below the highest lower bound that any champion had, so that fifty small losses are not added up.
+        """
+        held = self._cells.get(new.cell)
+        if held is None or held.candidate != old or not clearly_shorter(new, held) or clearly_better(held, new):
+            return False
+        is_champion = self._champion is not None and self._champion.candidate == old
+        return not is_champion or new.speedup >= self._floor
 
     def add(self, new: Elite, *, beaten: CandidateId | None = None) -> AddResult:
-        """Take a newcomer in if its cell is empty or it has beaten the cell's elite (or the champion) side by side."""
+        """Take a newcomer in if its cell is empty or it has beaten the cell's elite (or the champion) side by side.
+
+        ``beaten``: whom a measurement side by side said it is faster than, or that it may shorten.
+        """
         old, champion = self._cells.get(new.cell), self._champion
         conquers = champion is None or beaten == champion.candidate
         if old is not None and not conquers and beaten != old.candidate:
@@ -111,6 +147,7 @@ class Archive:
         self._cells[new.cell] = new
         if conquers:
             self._champion = new
+            self._floor = max(self._floor, new.low)
         if old is None:
             return AddResult(status=AddStatus.NEW, improvement=new.fitness, replaced=None)
         return AddResult(status=AddStatus.IMPROVED, improvement=new.fitness - old.fitness, replaced=old.candidate)

@@ -8,7 +8,10 @@ counted in evaluations (the release counts hours, which makes it inert in a shor
 * improvement:    ``R_d = P(improve | move +d) - P(improve | move -d)``, with decayed counts and a uniform prior;
 * exploration:    ``E ~ sum_c (f_max - f_c)/|c-b|_1 * (c-b)/|c-b|_1`` over empty cells (``f_c = 0``) and occupied cells
   below the median fitness, scaled to unit length;
-* combined:       ``0.4 F + 0.4 R + 0.2 E``.
+* combined:       ``0.4 F + 0.4 R + 0.2 E``;
+* trend:          ``T_d = P(improve | move d) - P(improve | any move)``, moves from all cells together, with decayed
+  counts and two made-up moves of the common rate. It is not in the paper: a cell that was just opened has no moves of
+  its own, and those that a cell has lead to neighbours that are known by now.
 
 F and R are 0 along an axis with fewer than ``min_moves`` moves that leave the cell. Sums are kept per cell and updated
 in constant time; the same transitions in the same order give the same field after a restart.
@@ -25,11 +28,13 @@ from functools import cache
 from statistics import median
 
 from kfd.core.search.archive import LEVELS, Cell
-from kfd.core.search.transitions import Change, Transition
+from kfd.core.search.transitions import Change, Direction, Transition
 
 __all__ = ["Gradient", "GradientField", "GradientPolicy", "Vector", "exploration"]
 
 Vector = tuple[float, float, float]
+_FORGOTTEN = 0.5
+"""Decayed moves along a direction below which it says nothing."""
 _ZERO: Vector = (0.0, 0.0, 0.0)
 _CELLS: tuple[Cell, ...] = tuple((a, b, c) for a, b, c in itertools.product(range(LEVELS), repeat=3))
 
@@ -140,6 +145,26 @@ class GradientField:
         """Length of the combined gradient at every occupied cell."""
         explore = self._exploration(_pulls(elites), elites)
         return {cell: math.hypot(*self._combined(*self._evidence(cell, now)[:2], explore[cell])) for cell in elites}
+
+    def trends(self, now: int) -> dict[Direction, float]:
+        """The trend of every direction that is not forgotten, in [-1, 1]. ``now``: ordinal that asks."""
+        tried: dict[Direction, float] = {}
+        better: dict[Direction, float] = {}
+        for cell in sorted(self._sums):
+            sums = self._sums[cell]
+            aged = self._policy.decay ** max(0, now - sums.at)
+            for way, weight in sums.tried.items():
+                tried[way] = tried.get(way, 0.0) + weight * aged
+                better[way] = better.get(way, 0.0) + sums.better.get(way, 0.0) * aged
+        total = sum(tried.values())
+        if total <= 0:
+            return {}
+        common = sum(better.values()) / total
+        return {
+            way: (better[way] + 2.0 * common) / (weight + 2.0) - common
+            for way, weight in tried.items()
+            if weight >= _FORGOTTEN
+        }
 
     def _exploration(self, pulls: list[float], cells: Iterable[Cell]) -> dict[Cell, Vector]:
         """E at the cells, computed once for equal pulls."""

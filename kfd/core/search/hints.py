@@ -1,11 +1,14 @@
-"""Hints in words: at most three, drawn from a gradient that has evidence.
+"""Hints in words: at most three directions that transitions speak for and that lead to cells which hold nothing yet.
 
-A hint names a direction of the grid and says what a step along it means. It is advice to a model, never a demand,
-and none is given where transitions have not spoken (the release demands random optimisations of every prompt).
+A direction's strength is its trend over all cells, and half of the component of the combined gradient where the cell
+has moves of its own along that axis. A step to an occupied cell is not hinted at: what stands there is known, and is a
+parent itself when it is good. A hint says what a step means; it is advice to a model, never a demand, and none is given
+where transitions have not spoken (the release demands random optimisations of every prompt).
 """
 
 from __future__ import annotations
 
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 
 from kfd.core.search.archive import LEVELS, Cell
@@ -15,6 +18,9 @@ from kfd.core.search.transitions import Direction
 __all__ = ["MAX_HINTS", "Hint", "HintPolicy", "hint_text", "hints_at"]
 
 MAX_HINTS = 3
+
+_OWN = 0.5
+"""Weight of the cell's own gradient beside the trend."""
 
 _UP: tuple[tuple[str, str, str], ...] = (
     (
@@ -59,11 +65,11 @@ _DOWN: tuple[tuple[str, str, str], ...] = (
 class HintPolicy:
     """When a direction is worth words."""
 
-    threshold: float = 0.2
-    """Least magnitude of a combined component."""
+    threshold: float = 0.0
+    """Strength that a direction must exceed."""
     min_moves: int = 3
-    """Transitions along the axis; exploration alone never becomes a hint below it."""
-    limit: int = 0
+    """Transitions of the cell along the axis before its own gradient counts."""
+    limit: int = 1
     """Hints in one prompt, at most 3; 0 switches them off."""
 
     def __post_init__(self) -> None:
@@ -89,19 +95,34 @@ def hint_text(cell: Cell, direction: Direction) -> str:
     return _UP[axis][level] if step > 0 else _DOWN[axis][level - 1]
 
 
-def hints_at(cell: Cell, gradient: Gradient, policy: HintPolicy) -> tuple[Hint, ...]:
-    """The strongest directions at a cell, strongest first; nothing points off the grid."""
+def hints_at(
+    cell: Cell, gradient: Gradient, policy: HintPolicy, *, trends: Mapping[Direction, float], occupied: Container[Cell]
+) -> tuple[Hint, ...]:
+    """The strongest directions at a cell, strongest first, at most one an axis.
+
+    ``gradient``: at the cell; ``trends``: over all cells, of the directions that were taken. Nothing points off the
+    grid or to an occupied cell.
+    """
     found: list[Hint] = []
-    for axis, value in enumerate(gradient.combined):
-        if abs(value) < policy.threshold or gradient.moves[axis] < policy.min_moves or value == 0:
-            continue
-        level = cell[axis]
-        if value > 0 and level < LEVELS - 1:
-            found.append(_hint(cell, (axis, 1), value))
-        elif value < 0 and level > 0:
-            found.append(_hint(cell, (axis, -1), -value))
+    for axis in range(len(cell)):
+        speaks = gradient.moves[axis] >= policy.min_moves
+        ways = [
+            (axis, step)
+            for step in (1, -1)
+            if (speaks or (axis, step) in trends) and _is_free(cell, axis, step, occupied)
+        ]
+        own = _OWN * gradient.combined[axis] if speaks else 0.0
+        strengths = [(trends.get(way, 0.0) + own * way[1], way) for way in ways]
+        strength, way = max(strengths, default=(0.0, (axis, 0)))
+        if ways and strength > policy.threshold:
+            found.append(_hint(cell, way, strength))
     found.sort(key=lambda hint: (-hint.strength, hint.direction))
     return tuple(found[: policy.limit])
+
+
+def _is_free(cell: Cell, axis: int, step: int, occupied: Container[Cell]) -> bool:
+    level = cell[axis] + step
+    return 0 <= level < LEVELS and (*cell[:axis], level, *cell[axis + 1 :]) not in occupied
 
 
 def _hint(cell: Cell, direction: Direction, strength: float) -> Hint:

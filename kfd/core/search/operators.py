@@ -1,9 +1,9 @@
 """Which operator asks for the next child, and what is due before any draw.
 
-Due first, in this order: *repair* of a fresh failure (serial repair beats another sample), then *template* for a kernel
-near the best that was never tuned, then *simplify* for a best kernel that has grown long. Else one of rewrite, patch
-and crossover by its share; crossover only when two cells are occupied. Pure rules over counts; the draw itself belongs
-to the facade and the bandit.
+Due first, in this order: *repair* of a fresh failure (while repairs come out right as often as new kernels), then
+*template* for a kernel near the best that was never tuned, then *simplify* for a best kernel that has grown long. Else
+one of rewrite, patch and crossover by its share; crossover only when two cells are occupied. Pure rules over counts;
+the draw itself belongs to the facade and the bandit.
 """
 
 from __future__ import annotations
@@ -40,12 +40,13 @@ class OperatorPolicy:
 
     rewrite: float = 0.6
     """Share of whole rewrites."""
-    patch: float = 0.4
+    patch: float = 0.2
     """Share of SEARCH/REPLACE patches."""
     crossover: float = 0.0
     """Share of crossovers: the parent and the inspirations combined in one kernel; needs two occupied cells."""
     repair_depth: int = 1
-    """Repairs in a row on one line of failures; 0 switches repair off."""
+    """Repairs in a row on one line of failures, while they come out right as often as new kernels do; 0 switches repair
+    off."""
     template_every: int = 40
     """Evaluations between templates; 0 switches them off."""
     template_margin: float = 0.1

@@ -41,8 +41,12 @@ class SearchPolicy:
     sweep: TunePolicy = field(default_factory=TunePolicy)
     models: tuple[tuple[str, float], ...] = ((ANY_MODEL, 1.0),)
     """Names and shares."""
-    inspirations: int = 2
+    inspirations: int = 0
     """Other elites shown in a prompt, at most."""
+    best_of_n: bool = False
+    """Plain sampling, to compare with at the same budget: every question asks to rewrite the task's own kernel (or to
+    write one from nothing), and nothing is shown, learnt, repaired or swept. Only `models` and `plateau` stand beside
+    it; any other section is refused."""
 
     def __post_init__(self) -> None:
         names = [name for name, _ in self.models]
@@ -132,3 +136,9 @@ class Outcome:
     """Whether it is the best now."""
     price: float
     """Money that the call cost."""
+
+    def __post_init__(self) -> None:
+        if not all(math.isfinite(number) for number in (self.fitness, self.parent_fitness, self.price)):
+            raise ValueError(f"outcome {self.ordinal}: fitness, the parent's fitness and price must be finite")
+        if self.price < 0:
+            raise ValueError(f"outcome {self.ordinal}: a price is not negative")

@@ -6,25 +6,33 @@ twice gives the same answer. ``restore`` replays stored outcomes, so a restarted
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from kfd.base.ids import CandidateId
 from kfd.core.dice import Dice
 from kfd.core.search.archive import Cell, Elite
 from kfd.core.search.bandit import Arm, Bandit
+from kfd.core.search.crowding import Crowd, crowd
 from kfd.core.search.gradient import GradientField
 from kfd.core.search.hints import Hint, hints_at
-from kfd.core.search.operators import Operator, Standing, due, gain_of, open_shares
+from kfd.core.search.odds import Odds
+from kfd.core.search.operators import Operator, due, gain_of, open_shares
 from kfd.core.search.plateau import Progress, Reaction, reaction, stop_reason
 from kfd.core.search.prompt_archive import PromptArchive, Variant
-from kfd.core.search.proposals import NOTHING, Outcome, Proposal, SearchPolicy, View
+from kfd.core.search.proposals import NOTHING, Broken, Outcome, Proposal, SearchPolicy, View
 from kfd.core.search.strategies import Islands, ParentWeights, Strategy, choose_strategy, strategy_weights
 from kfd.core.search.transitions import Transition, change_of
+from kfd.core.search.upkeep import Upkeep
 
-__all__ = ["Search"]
+__all__ = ["BEST_OF_N", "Search"]
+
+BEST_OF_N = "best_of_n"
+"""How the parent of a plain sample was found, for the log."""
 
 _WIDENED = ParentWeights(uniform=1.0, fitness=0.0, curiosity=0.0)
 _NO_MOVE = (Operator.REPAIR, Operator.MIGRATE)
+_FRESH = 16
+"""Failures, the newest first, that may be repaired: older ones had other parents and are no longer near the front."""
 _SWITCHED = {Operator.PATCH: 0.25, Operator.CROSSOVER: 2.0}
 
 
@@ -36,18 +44,19 @@ class Search:
         self._dice = dice
         self._gradient = GradientField(policy.gradient)
         self._islands = Islands(policy.parents)
-        self._bandit = Bandit(policy.bandit) if policy.bandit is not None else None
+        self._bandit = Bandit(policy.bandit) if policy.bandit is not None and not policy.best_of_n else None
         self._lead: Arm | None = None
         self._prompts = PromptArchive(policy.prompts, (first_prompt,))
         self._progress = Progress()
         self._evaluations = 0
         self._children: dict[str, int] = {}
-        self._templated: set[str] = set()
-        self._tuned_cells: set[Cell] = set()
-        self._simplified: set[str] = set()
-        self._last_template = self._last_simplify = -1
+        self._upkeep = Upkeep()
+        self._odds = Odds()
         self._restarted_at = -1
         self._has_judged = False
+        self._correct: dict[Cell, int] = {}
+        self._crowd: Crowd | None = None
+        self._initial: Elite | None = None
 
     @classmethod
     def restore(
@@ -55,13 +64,12 @@ class Search:
         policy: SearchPolicy,
         dice: Dice,
         first_prompt: Variant,
-        rows: Iterable[Outcome | Variant | str],
+        rows: Iterable[Outcome | Variant],
         initial: Elite | None = None,
     ) -> Search:
         """The search after the stored rows, in the order of their storing.
 
-        A row is an outcome, an accepted prompt variant, or the digest of a sweep's winner. ``initial``: the task's own
-        kernel as it was measured.
+        A row is an outcome or an accepted prompt variant. ``initial``: the task's own kernel as it was measured.
         """
         search = cls(policy, dice, first_prompt)
         if initial is not None:
@@ -72,14 +80,13 @@ class Search:
                     search.tell(row)
                 case Variant():
                     search.prompt_evolved(row)
-                case str():
-                    search.swept(row)
         return search
 
     # ---- learning ---------------------------------------------------------------------------------------------------
 
     def begin(self, elite: Elite) -> None:
         """The initial kernel was measured: it seeds every island and is where progress starts."""
+        self._initial = elite
         for island in range(self._policy.parents.islands):
             self._islands.add(elite, island)
         self._progress = self._progress.after(elite.fitness, self._evaluations, self._policy.plateau)
@@ -112,29 +119,27 @@ class Search:
         self._has_judged = is_asked
         if is_asked:
             self._prompts.judged(outcome.prompt, gain)
-        if outcome.parent is not None:
+        if outcome.parent is not None and is_asked:
             self._children[outcome.parent] = self._children.get(outcome.parent, 0) + 1
         if child is not None:
+            self._count(child, is_asked=is_asked)
             self._islands.add(child, outcome.island)
             if outcome.best:
                 self._progress = self._progress.after(child.fitness, self._evaluations, self._policy.plateau)
         self._islands.evaluated()
-        self._note_due(outcome)
+        self._upkeep.note(outcome, self._evaluations)
+        self._odds.note(outcome.operator, correct=child is not None)
         self._react()
 
-    def _note_due(self, outcome: Outcome) -> None:
-        if outcome.operator is Operator.TEMPLATE:
-            self._last_template = self._evaluations
-            self._templated.add(outcome.parent_source)
-            self._tuned_cells.add(outcome.parent_cell)
-            if outcome.elite is not None:
-                self._templated.add(outcome.elite.source)
-        elif outcome.operator is Operator.TUNE:
-            if outcome.elite is not None:
-                self.swept(outcome.elite.source)
-        elif outcome.operator is Operator.SIMPLIFY:
-            self._last_simplify = self._evaluations
-            self._simplified.add(outcome.parent_source)
+    def _count(self, child: Elite, *, is_asked: bool) -> None:
+        if is_asked and self._crowd is None:
+            self._correct[child.cell] = self._correct.get(child.cell, 0) + 1
+            self._crowd = crowd(self._correct)
+
+    @property
+    def crowd(self) -> Crowd | None:
+        """The cell that holds most of the correct kernels, from the outcome on with which it was first so."""
+        return self._crowd
 
     def _react(self) -> None:
         """A restart of the weakest island happens once for each time that the reaction comes into force."""
@@ -152,10 +157,6 @@ class Search:
         every = [elite for island in range(self._policy.parents.islands) for elite in self._islands.on(island)]
         return max(every, key=lambda elite: (elite.fitness, -elite.ordinal), default=None)
 
-    def swept(self, source: str) -> None:
-        """A point of a sweep was baked into this kernel: it needs no template of its own."""
-        self._templated.add(source)
-
     @property
     def lead(self) -> Arm | None:
         """The way of asking that the bandit has found to bring most for its cost; None without one."""
@@ -169,7 +170,7 @@ class Search:
         To be asked once after each ``tell``: it changes nothing, so that a restart cannot lose or double an update.
         A point of a sweep is no child of a prompt and completes no period.
         """
-        if not self._has_judged:
+        if self._policy.best_of_n or not self._has_judged:
             return ()
         out_of_turn = self.reaction() is Reaction.META and self._policy.prompts.period > 0
         if not self._prompts.is_due() and not (out_of_turn and self._evaluations % 5 == 0):
@@ -207,17 +208,25 @@ class Search:
 
     def ask(self, view: View, ordinal: int) -> Proposal | None:
         """What candidate ``ordinal`` shall be; None when nothing is left to ask."""
-        repair = self._repair(view, ordinal)
-        if repair is not None:
-            return repair
+        if self._policy.best_of_n:
+            return self._sample(view, ordinal)
+        # Failures are repaired first while that is worth it, and in the end when nothing else is left to ask.
+        fresh = self._repair(view.broken[-_FRESH:], view, ordinal) if self._odds.repair_pays else None
+        return fresh or self._new(view, ordinal) or self._repair(view.broken, view, ordinal)
+
+    def _new(self, view: View, ordinal: int) -> Proposal | None:
+        """Anything but a repair."""
         if not view.elites:
             if (NOTHING, Operator.REWRITE.value) in view.closed:
                 return None
             arm = self._arm({Operator.REWRITE: 1.0}, ordinal)
             return self._proposal(Operator.REWRITE, None, arm, ordinal, strategy="")
         best = max(view.elites, key=lambda elite: (elite.fitness, -elite.ordinal))
-        untuned = self._untuned(view, best)
-        wanted = due(self._policy.operators, self._standing(view, best, untuned))
+        untuned = self._upkeep.untuned(view.elites, best.fitness - self._policy.operators.template_margin)
+        standing = self._upkeep.standing(
+            best, view.best_length_ratio, untuned=untuned is not None, evaluations=self._evaluations
+        )
+        wanted = due(self._policy.operators, standing)
         if wanted is not None and self._is_awaited(wanted, view):
             wanted = None
         parent = untuned if wanted is Operator.TEMPLATE and untuned is not None else best
@@ -225,8 +234,17 @@ class Search:
             return self._proposal(wanted, parent, self._arm({wanted: 1.0}, ordinal), ordinal, strategy="due")
         return self._drawn(view, ordinal)
 
-    def _repair(self, view: View, ordinal: int) -> Proposal | None:
-        for failure in view.broken:
+    def _sample(self, view: View, ordinal: int) -> Proposal | None:
+        """Plain sampling: always the same question, whatever was answered."""
+        start = self._initial
+        if ((start.source if start is not None else NOTHING), Operator.REWRITE.value) in view.closed:
+            return None
+        arm = self._arm({Operator.REWRITE: 1.0}, ordinal)
+        return self._proposal(Operator.REWRITE, start, arm, ordinal, strategy=BEST_OF_N)
+
+    def _repair(self, failures: Sequence[Broken], view: View, ordinal: int) -> Proposal | None:
+        """A repair of the latest of these failures that may be repaired."""
+        for failure in reversed(failures):
             if failure.depth >= self._policy.operators.repair_depth:
                 continue
             if (failure.source, Operator.REPAIR.value) in view.closed:
@@ -257,49 +275,43 @@ class Search:
         asked = view.last_asked.get(wanted)
         return asked is not None and view.told - asked < every
 
-    def _untuned(self, view: View, best: Elite) -> Elite | None:
-        """Who should be tuned: the fittest near the best that was not, cells that never were first."""
-        least = best.fitness - self._policy.operators.template_margin
-        near = [e for e in view.elites if e.fitness >= least and e.source not in self._templated]
-        return max(near, key=lambda e: (e.cell not in self._tuned_cells, e.fitness, -e.ordinal), default=None)
-
-    def _standing(self, view: View, best: Elite, untuned: Elite | None) -> Standing:
-        return Standing(
-            repairable=False,
-            best=best.source,
-            untuned=untuned is not None,
-            best_length_ratio=view.best_length_ratio,
-            evaluations=self._evaluations,
-            last_template=self._last_template,
-            last_simplify=self._last_simplify,
-            simplified=self._simplified,
-        )
-
     def _drawn(self, view: View, ordinal: int) -> Proposal | None:
         now = self.reaction()
-        shares = open_shares(self._policy.operators, len(view.elites), _SWITCHED if now is Reaction.SWITCH else None)
-        askable = list(view.elites)
-        if view.closed:
-            askable = [e for e in askable if any((e.source, op.value) not in view.closed for op in shares)]
+        weights = _WIDENED if now is Reaction.WIDEN else self._policy.parents
+        strategy = choose_strategy(weights, self._dice, ordinal)
+        among: Sequence[Elite] = view.elites
+        if strategy is Strategy.ISLAND:
+            # All that a child of an island is shown is of that island, whatever other islands hold in its cells.
+            home = self._islands.on(self._islands.turn(ordinal))
+            if not home and (NOTHING, Operator.REWRITE.value) not in view.closed:
+                arm = self._arm({Operator.REWRITE: 1.0}, ordinal)
+                return self._proposal(Operator.REWRITE, None, arm, ordinal, strategy=strategy.value)
+            among = home if self._askable(home, self._shares(home, now), view) else among
+        shares = self._shares(among, now)
+        askable = self._askable(among, shares, view)
         if not askable:
             return None
-        parent, strategy = self._parent(askable, ordinal, now)
+        parent = self._parent(askable, ordinal, strategy)
         usable = {op: share for op, share in shares.items() if (parent.source, op.value) not in view.closed}
         arm = self._arm(usable, ordinal)
-        return self._proposal(Operator(arm.operator), parent, arm, ordinal, strategy=strategy, among=view.elites)
+        return self._proposal(Operator(arm.operator), parent, arm, ordinal, strategy=strategy.value, among=among)
 
-    def _parent(self, askable: list[Elite], ordinal: int, now: Reaction | None) -> tuple[Elite, str]:
-        weights = self._policy.parents
-        strategy = choose_strategy(_WIDENED if now is Reaction.WIDEN else weights, self._dice, ordinal)
-        pool = askable
-        if strategy is Strategy.ISLAND:
-            live = {elite.source for elite in askable}
-            pool = [e for e in self._islands.on(self._islands.turn(ordinal)) if e.source in live] or askable
+    def _shares(self, among: Sequence[Elite], now: Reaction | None) -> dict[Operator, float]:
+        return open_shares(self._policy.operators, len(among), _SWITCHED if now is Reaction.SWITCH else None)
+
+    @staticmethod
+    def _askable(among: Sequence[Elite], shares: Mapping[Operator, float], view: View) -> list[Elite]:
+        """Who may be a parent: the generator still answers one of these operators for it."""
+        if not view.closed:
+            return list(among)
+        return [e for e in among if any((e.source, op.value) not in view.closed for op in shares)]
+
+    def _parent(self, askable: list[Elite], ordinal: int, strategy: Strategy) -> Elite:
         strengths: dict[Cell, float] = {}
         if strategy is Strategy.CURIOSITY:
             strengths = self._gradient.strengths({elite.cell: elite.fitness for elite in askable}, ordinal)
-        shares = strategy_weights(strategy, pool, weights, strengths, self._children)
-        return self._dice.pick(pool, shares, "parent", ordinal), strategy.value
+        shares = strategy_weights(strategy, askable, self._policy.parents, strengths, self._children)
+        return self._dice.pick(askable, shares, "parent", ordinal)
 
     def _arm(self, shares: dict[Operator, float], ordinal: int) -> Arm:
         """Prompt by its archive's credit, then model and operator by the bandit (credited for all three) or share."""
@@ -327,9 +339,12 @@ class Search:
         among: Sequence[Elite] = (),
     ) -> Proposal:
         hints: tuple[Hint, ...] = ()
-        if parent is not None and operator in (Operator.REWRITE, Operator.PATCH) and self._policy.hints.limit:
+        is_told = self._policy.hints.limit > 0 and strategy != BEST_OF_N
+        if is_told and parent is not None and operator in (Operator.REWRITE, Operator.PATCH):
             held = {elite.cell: elite.fitness for elite in among}
-            hints = hints_at(parent.cell, self._gradient.at(parent.cell, held, ordinal), self._policy.hints)
+            here = self._gradient.at(parent.cell, held, ordinal)
+            trends = self._gradient.trends(ordinal)
+            hints = hints_at(parent.cell, here, self._policy.hints, trends=trends, occupied=held)
         shown = self._inspirations(parent, among, ordinal) if parent is not None else ()
         return Proposal(
             operator=operator,

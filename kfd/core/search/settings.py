@@ -22,6 +22,9 @@ __all__ = ["SettingsError", "policy_of"]
 MAX_MODELS = 32
 MAX_NAME = 100
 
+_BESIDE_BEST_OF_N = ("best_of_n", "models", "plateau")
+"""What still means something when every question is the same."""
+
 P = TypeVar("P")
 
 
@@ -41,11 +44,17 @@ def policy_of(given: Mapping[str, object], defaults: SearchPolicy | None = None)
             made[key] = _models(value)
         elif key == "inspirations":
             made[key] = _whole_number(path, value)
+        elif key == "best_of_n":
+            made[key] = _value(path, value, base.best_of_n)
         elif key == "bandit":
             made[key] = None if value is None else _section(path, value, base.bandit or BanditPolicy())
         else:
             made[key] = _section(path, value, getattr(base, key))
-    return _built("search", lambda: replace(base, **made))
+    policy = _built("search", lambda: replace(base, **made))
+    useless = [key for key in given if key not in _BESIDE_BEST_OF_N]
+    if policy.best_of_n and useless:
+        raise SettingsError(f"search.{useless[0]} does nothing beside search.best_of_n; remove one of them")
+    return policy
 
 
 def _sections_of(key: object, policy: SearchPolicy) -> list[str]:

@@ -4,9 +4,11 @@
 * *fitness*: by rank, ``1/rank^pressure``. Ranks, so that neither the scale nor the sign of fitness matters (a list of
   -1, -100, -1000 must not become an even draw, nor one tenfold elite the only parent).
 * *curiosity*: by improvement potential: the length of the combined gradient, plus the rank weight, divided by
-  ``sqrt(1 + children)`` so that an elite whose children teach nothing more is asked less.
-* *island*: the elites of one of K sub-populations, in turn; a child belongs to its parent's island. Every ``interval``
-  evaluations (a global count, not the most advanced island's) each island's best is shown to its right neighbour.
+  ``sqrt(1 + children)`` so that an elite whose children teach nothing more is asked less (points of a sweep are no
+  answers, and no children here).
+* *island*: the elites of one of K sub-populations, in turn; a child belongs to its parent's island, and nothing of
+  other islands is shown with it. An island that holds nothing yet begins from nothing. Every ``interval`` evaluations
+  (a global count, not the most advanced island's) each island's best is shown to its right neighbour.
 """
 
 from __future__ import annotations
@@ -39,7 +41,7 @@ class ParentWeights:
 
     uniform: float = 0.1
     """Share of parents drawn alike from all occupied cells."""
-    fitness: float = 0.9
+    fitness: float = 0.0
     """Share of parents drawn by their rank in fitness."""
     curiosity: float = 2.0
     """Share of parents drawn by what the gradients promise."""

@@ -3,10 +3,9 @@
 A point is a tuple of indices, one a tunable; all zeros is the declared default. The next point is a pure function of
 the rows measured so far, so a sweep is restored by reading them. Small spaces are measured in full. In large ones a few
 points spread by the dice come first; then the neighbours (one tunable changed) of the best point and, every third time,
-any point, each time the one that an additive model of log speed over the measured points predicts to be best. At the
-end the points whose intervals reach the best one's race: the upper half is measured again, then its upper half
-(successive halving). An invalid point is a verdict, is not asked again and costs its place in the budget. A sweep never
-lowers the kept best: its winner is reported only if its interval lies above the kept kernel's.
+any point, each time the one that an additive model of log speed over the measured points predicts to be best. An
+invalid point is a verdict, is not asked again and costs its place in the budget. No point is measured twice here: who
+seems better is confirmed side by side before it displaces anything, so that a sweep never lowers the kept best.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from dataclasses import dataclass, field
 
 from kfd.core.dice import Dice
 
-__all__ = ["Point", "Space", "SweepPolicy", "SweepRow", "next_point", "winner"]
+__all__ = ["Point", "Space", "SweepPolicy", "SweepRow", "next_point"]
 
 Point = tuple[int, ...]
 
@@ -89,19 +88,15 @@ class SweepPolicy:
     """Budget and effort of one sweep."""
 
     budget: int = 24
-    """Measurements, repeats included."""
+    """Measurements."""
     exhaustive: int = 16
     """Allowed points up to which all are measured."""
     spread: int = 5
     """Points measured before the model is believed."""
-    repeats: int = 3
-    """Measurements of a finalist at most."""
-    finals: int = 2
-    """Measurements kept back for the race at the end."""
 
     def __post_init__(self) -> None:
-        if min(self.budget, self.spread, self.repeats) < 1 or min(self.exhaustive, self.finals) < 0:
-            raise ValueError("a sweep's budget, spread and repeats are at least 1, the rest not negative")
+        if min(self.budget, self.spread) < 1 or self.exhaustive < 0:
+            raise ValueError("a sweep's budget and spread are at least 1, exhaustive is not negative")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,29 +114,9 @@ class SweepRow:
             raise ValueError(f"point {self.point}: the interval must enclose a positive, finite speedup")
 
 
-@dataclass(frozen=True, slots=True)
-class _Summary:
-    """All measurements of a point as one: mean log speedup with its interval's half width."""
-
-    mean: float
-    half: float
-    count: int
-
-
-def _summaries(rows: Sequence[SweepRow]) -> dict[Point, _Summary]:
-    grouped: dict[Point, list[SweepRow]] = {}
-    bad = {row.point for row in rows if row.speedup is None}
-    for row in rows:
-        if row.point not in bad:
-            grouped.setdefault(row.point, []).append(row)
-    return {point: _summary(several) for point, several in grouped.items()}
-
-
-def _summary(rows: Sequence[SweepRow]) -> _Summary:
-    logs = [math.log(row.speedup) for row in rows if row.speedup is not None]
-    halves = [math.log(row.high / row.low) / 2 for row in rows]
-    # Independent measurements: the mean of n intervals is narrower by the square root of n.
-    return _Summary(sum(logs) / len(logs), math.hypot(*halves) / len(halves), len(logs))
+def _known(rows: Sequence[SweepRow]) -> dict[Point, float]:
+    """Log speedup of every valid point."""
+    return {row.point: math.log(row.speedup) for row in rows if row.speedup is not None}
 
 
 def next_point(space: Space, rows: Sequence[SweepRow], policy: SweepPolicy, dice: Dice, ordinal: int) -> Point | None:
@@ -151,22 +126,17 @@ def next_point(space: Space, rows: Sequence[SweepRow], policy: SweepPolicy, dice
     seen = {row.point for row in rows}
     points = space.points(dice, ordinal)
     if len(points) <= policy.exhaustive:
-        fresh = next((point for point in points if point not in seen), None)
-        return fresh if fresh is not None else _final(rows, policy)
-    if len(rows) >= policy.budget - policy.finals:
-        again = _final(rows, policy)
-        if again is not None:
-            return again
+        return next((point for point in points if point not in seen), None)
     open_points = [point for point in points if point not in seen]
     if not open_points:
-        return _final(rows, policy)
+        return None
     default = (0,) * len(space.names)
     if default not in seen and space.allows(default):
         return default
-    known = _summaries(rows)
+    known = _known(rows)
     if len(rows) < policy.spread or len(known) < 2:
         return max(open_points, key=lambda point: (_distance(point, seen), dice.roll(f"spread:{point}", ordinal)))
-    best = max(known, key=lambda point: (known[point].mean, point))
+    best = max(known, key=lambda point: (known[point], point))
     near = [point for point in space.neighbours(best) if point not in seen]
     among = open_points if len(rows) % 3 == 2 or not near else near
     worth = _predicted(known)
@@ -178,57 +148,26 @@ def _distance(point: Point, seen: set[Point]) -> int:
     return min((sum(a != b for a, b in zip(point, other, strict=True)) for other in seen), default=0)
 
 
-def _predicted(known: Mapping[Point, _Summary]) -> Callable[[Point], float]:
+def _predicted(known: Mapping[Point, float]) -> Callable[[Point], float]:
     """An additive model: the mean and one effect for each value of each tunable, shrunk by one made-up observation.
 
     Effects are fitted in turn to what the others leave (three rounds), so that a value measured only beside a bad one
     is not blamed for it. A value never seen is expected to be a little better than average: worth a look.
     """
-    mean = sum(summary.mean for summary in known.values()) / len(known)
+    mean = sum(known.values()) / len(known)
     axes = len(next(iter(known)))
     effects: list[dict[int, float]] = [{} for _ in range(axes)]
-    spread = math.sqrt(sum((summary.mean - mean) ** 2 for summary in known.values()) / len(known))
+    spread = math.sqrt(sum((value - mean) ** 2 for value in known.values()) / len(known))
     fitted = dict.fromkeys(known, 0.0)
     for _ in range(3):
         for axis in range(axes):
             sums: dict[int, list[float]] = {}
-            for point, summary in known.items():
+            for point, speed in known.items():
                 old = effects[axis].get(point[axis], 0.0)
-                sums.setdefault(point[axis], []).append(summary.mean - mean - fitted[point] + old)
+                sums.setdefault(point[axis], []).append(speed - mean - fitted[point] + old)
             new = {value: sum(left) / (len(left) + 1) for value, left in sums.items()}
             for point in known:
                 fitted[point] += new[point[axis]] - effects[axis].get(point[axis], 0.0)
             effects[axis] = new
     unseen = 0.5 * spread
     return lambda point: sum(effects[axis].get(value, unseen) for axis, value in enumerate(point))
-
-
-def _final(rows: Sequence[SweepRow], policy: SweepPolicy) -> Point | None:
-    """Who is measured again: among the points that may still be the best, the least measured of the upper half."""
-    known = _summaries(rows)
-    if not known or policy.finals == 0:
-        return None
-    best = max(known.values(), key=lambda summary: summary.mean)
-    rivals = [
-        (point, summary) for point, summary in known.items() if summary.mean + summary.half >= best.mean - best.half
-    ]
-    rivals.sort(key=lambda pair: (-pair[1].mean, pair[0]))
-    upper = rivals[: max(1, math.ceil(len(rivals) / 2))]
-    if len(rivals) == 1:
-        return None
-    point, summary = min(upper, key=lambda pair: (pair[1].count, -pair[1].mean, pair[0]))
-    return point if summary.count < policy.repeats else None
-
-
-def winner(rows: Sequence[SweepRow], kept: tuple[float, float]) -> Point | None:
-    """The best point, if it is better than the kept kernel beyond the noise of both; else None: the kept best stays.
-
-    ``kept``: low and high of the kept kernel's speedup over the same baseline.
-    """
-    known = _summaries(rows)
-    if not known:
-        return None
-    best = max(known, key=lambda point: (known[point].mean, point))
-    low, high = kept
-    gain = known[best].mean - math.log(low * high) / 2
-    return best if gain > math.hypot(known[best].half, math.log(high / low) / 2) else None

@@ -40,8 +40,8 @@ class TunePolicy:
             raise ValueError("a sweep's budget is 1 to 4096, spread at least 1, exhaustive not negative")
 
     def sweep(self) -> SweepPolicy:
-        """As the sweep wants it. No point is measured twice: who seems better is confirmed side by side anyway."""
-        return SweepPolicy(budget=self.budget, exhaustive=self.exhaustive, spread=self.spread, repeats=1, finals=0)
+        """As the sweep wants it."""
+        return SweepPolicy(budget=self.budget, exhaustive=self.exhaustive, spread=self.spread)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
