@@ -21,6 +21,7 @@ from kfd.core.events import Event, MutationArrived, MutationEvent, MutationFault
 from kfd.core.fleet.model import Job
 from kfd.core.search.prompt_archive import PromptPolicy, Region, variant_id
 from kfd.testing.simulation import Simulation, drafted, report_for
+from tests.property.test_budget_laws import LARGE, SMALL
 from tests.property.test_search_restart import EVERYTHING, answer, judge, number, spec_of
 
 FIRST = tuple((region, f"first {region.value}") for region in Region)
@@ -117,10 +118,17 @@ def test_a_restored_campaign_has_the_same_prompts_in_the_same_order(seed: int) -
     assert simulation.compared > 10
 
 
-@settings(deadline=None, max_examples=15)
-@given(seed=st.integers(1, 2**40), kill_at=st.sets(st.integers(0, 80), max_size=8))
-def test_kills_at_any_moment_neither_lose_nor_double_a_mutation(seed: int, kill_at: set[int]) -> None:
-    spec = evolving(seed)
+@settings(deadline=None, max_examples=20)
+@given(
+    seed=st.integers(1, 2**40),
+    kill_at=st.sets(st.integers(0, 80), max_size=8),
+    tokens=st.one_of(st.none(), st.integers(10_000, 120_000)),
+)
+def test_kills_at_any_moment_neither_lose_nor_double_a_mutation(
+    seed: int, kill_at: set[int], tokens: int | None
+) -> None:
+    """Also when the budget of tokens holds a few calls at a time only, or fewer."""
+    spec = replace(evolving(seed), terms=(LARGE, SMALL), budget_tokens=tokens)
     simulation = Simulation(answer, judge_calmly, mutate=Slow())
     simulation.submit(spec, drafted("initial"))
     for step in range(81):

@@ -13,8 +13,9 @@ from kfd.core.campaign import evolution
 from kfd.core.campaign.evolution import MAX_FAULTS
 from kfd.core.campaign.machine import Campaign
 from kfd.core.campaign.mutation import MutationRequest, MutationState, first_variant, mutation_id, nth_of
+from kfd.core.campaign.replay import replay
 from kfd.core.campaign.state import CampaignSpec, CampaignState
-from kfd.core.commands import SaveMutationText, StartDraft, StartMutation, StopMutation
+from kfd.core.commands import SaveMutationText, SaveSpending, StartDraft, StartMutation, StopMutation
 from kfd.core.events import (
     CampaignCancelled,
     CampaignPaused,
@@ -28,9 +29,11 @@ from kfd.core.events import (
 from kfd.core.search.operators import OperatorPolicy
 from kfd.core.search.prompt_archive import MAX_REGION, PromptPolicy, Region
 from kfd.core.search.proposals import SearchPolicy
+from kfd.core.search.terms import cost_of
 from kfd.core.search.tuning import Declared
 from kfd.store.rows import pack
 from kfd.testing.simulation import Simulation, arrived, drafted, report_for, sim_spec
+from tests.property.test_budget_laws import SMALL
 from tests.property.test_search_restart import number
 from tests.unit.test_core_campaign import INITIAL, answer, facts, judge
 
@@ -349,6 +352,83 @@ def test_ids_of_mutations_name_their_campaign_and_place() -> None:
     spec = spec_of()
     assert nth_of(mutation_id(spec.id, 12)) == 12
     assert mutation_id(spec.id, 12) == f"{spec.id}-p12"
+
+
+# ---- budgets ---------------------------------------------------------------------------------------------------------
+
+META = replace(SMALL, name="meta", max_input_tokens=400_000, max_output_tokens=8_000, raised_output_tokens=8_000)
+
+
+def bounded(tokens: int, **changes: object) -> CampaignSpec:
+    """A campaign that asks ``small`` for kernels, at most 10 000 tokens each, and ``meta`` for prompts: 408 000."""
+    spec = replace(spec_of(model="meta"), terms=(SMALL, META), budget_tokens=tokens, **changes)  # type: ignore[arg-type]
+    return replace(spec, search=replace(spec.search, models=(("small", 1.0),)))
+
+
+def booked(simulation: Simulation) -> dict[str, int]:
+    spent: dict[str, int] = {}
+    for one in simulation.commands:
+        if isinstance(one, SaveSpending):
+            spent[one.key] = spent.get(one.key, 0) + one.cost.tokens
+    return spent
+
+
+def reserved(simulation: Simulation, spec: CampaignSpec) -> dict[str, int]:
+    return {key: most.tokens for key, most in simulation.engine.campaigns[spec.id].account.reservations}
+
+
+def test_a_mutation_is_reserved_before_it_is_asked_and_booked_at_what_it_used() -> None:
+    spec = bounded(10_000_000)
+    simulation = until_asked(spec, lambda request: None)
+    (request,) = simulation.mutations.values()
+    assert reserved(simulation, spec)[request.mutation] == 408_000
+    simulation.post(improved(request))
+    assert request.mutation not in reserved(simulation, spec)
+    assert booked(simulation)[request.mutation] == 14
+    simulation.run()
+    tokens = sum(one.input_tokens + one.output_tokens for one in simulation.rows.mutations_of(spec.id))
+    assert sum(spent for key, spent in booked(simulation).items() if "-p" in key) == tokens
+
+
+def test_calls_that_failed_are_booked_and_reserved_again() -> None:
+    spec = bounded(10_000_000)
+    simulation = until_asked(spec, lambda request: None)
+    (request,) = simulation.mutations.values()
+    simulation.post(fault(request, MINUTE))
+    assert booked(simulation)[request.mutation] == 8
+    assert request.mutation not in reserved(simulation, spec)
+    simulation.kill_daemon()
+    assert reserved(simulation, spec)[request.mutation] == 408_000
+
+
+def test_a_mutation_that_no_budget_allows_is_never_asked_and_the_campaign_goes_on() -> None:
+    spec = bounded(400_000, in_flight=1)
+    simulation = run(spec, improved)
+    assert requests(simulation) == []
+    assert states(simulation, spec) == [MutationState.DROPPED]
+    assert simulation.rows.records[spec.id].reason == "budget: 40 candidates"
+
+
+def test_a_failed_call_is_booked_at_the_price_of_the_model_that_was_asked() -> None:
+    dear = replace(SMALL, name="dear", input_price=10**9, output_price=10**9)
+    spec = replace(bounded(10_000_000), terms=(SMALL, META, dear))
+    simulation = until_asked(spec, lambda request: None)
+    (request,) = simulation.mutations.values()
+    simulation.post(fault(request, MINUTE))
+    (cost,) = (one.cost for one in simulation.commands if isinstance(one, SaveSpending) and "-p" in one.key)
+    assert cost == cost_of(META, 7, 1)
+
+
+def test_an_open_mutation_never_keeps_a_candidate_from_being_asked_for() -> None:
+    """Its reservation leaves room for nothing else: it is given up, and the budget is spent on candidates."""
+    spec = bounded(415_000, in_flight=1)
+    simulation = run(spec, lambda request: None)
+    rows = simulation.rows.mutations_of(spec.id)
+    assert rows[0].reason == "budget: tokens"
+    assert any(isinstance(one, StopMutation) for one in simulation.commands)
+    assert simulation.rows.records[spec.id].reason == "budget: 40 candidates"
+    result = replay(spec, list(simulation.rows.candidates.values()), rows)
+    assert (result.difference, result.mutations) == (None, len(rows))
 
 
 OTHER = {

@@ -79,9 +79,18 @@ class Deciding(Steps):
             if another is None:
                 break
             if isinstance(another, str):
-                return out, another
+                dropped = self._make_room(another) if not self._open else []
+                if not dropped:
+                    return out, another
+                out += dropped
+                continue
             out += another
         return out, None
+
+    def _make_room(self, refused: str) -> list[Output]:
+        """Give up mutations, whose reservations may be in the way of the only candidate: prompts change for candidates,
+        and an open one must not end a campaign that could go on."""
+        return [*self._evolution.stop(f"budget: {refused}", self._search, self._next_ordinal, self._spending.release)]
 
     def _another(self) -> list[Output] | str | None:
         """The next candidate: another target's elite, a sweep's point, else what the search proposes; the budget in its

@@ -15,6 +15,7 @@ from kfd.base.instant import Instant
 from kfd.core.campaign.mutation import (
     Ended,
     Mutation,
+    MutationId,
     MutationRequest,
     MutationState,
     Regions,
@@ -125,11 +126,15 @@ class Evolution:
             children=variant.children if variant is not None else 0,
             credit=credit,
             mean=mean,
-            model=meta_model(self._spec.search, self._dice, mutation.nth),
+            model=self.asked_model(mutation_id(self._spec.id, mutation.nth)),
             model_choice=self._dice.roll("meta", mutation.nth),
             input_tokens=mutation.input_tokens,
             output_tokens=mutation.output_tokens,
         )
+
+    def asked_model(self, mutation: MutationId) -> str:
+        """Whom a mutation is asked of, by its configured name; empty lets the generator choose."""
+        return meta_model(self._spec.search, self._dice, nth_of(mutation))
 
     def hurry(self, now: Instant) -> None:
         """Everything that waits to be asked again is due now."""
@@ -211,11 +216,12 @@ class Evolution:
         )
         return [self._saved(mutation), fact]
 
-    def stop(self, reason: str, search: Search, next_ordinal: int) -> list[Command]:
-        """The campaign ends: nobody waits for what is open."""
+    def stop(self, reason: str, search: Search, next_ordinal: int, release: Callable[[str], None]) -> list[Command]:
+        """Nobody waits for what is open any more. ``release`` takes the key of a call that is not waited for."""
         out: list[Command] = []
         for nth, mutation in list(self._open.items()):
             if nth in self._running:
+                release(mutation_id(self._spec.id, nth))
                 out.append(StopMutation(mutation=mutation_id(self._spec.id, nth)))
             self._running.discard(nth)
             out.append(self._saved(self._ended_as(mutation, MutationState.DROPPED, reason, search, next_ordinal)))

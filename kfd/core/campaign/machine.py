@@ -203,7 +203,9 @@ class Campaign(Deciding):
     def mutation_ended(self, event: MutationEvent, now: Instant) -> list[Output]:
         """A mutation of a prompt that was started has ended, one way or another."""
         used = (0, 0) if isinstance(event, MutationMissed) else (event.input_tokens, event.output_tokens)
-        model = event.model if isinstance(event, MutationArrived | MutationRejected) else ""
+        model = self._evolution.asked_model(event.mutation)
+        if isinstance(event, MutationArrived | MutationRejected):
+            model = event.model
         spent = self._spending.settle_call(event.mutation, model, *used)
         return [*spent, *self._evolution.answered(event, self._search, self._next_ordinal, now), *self.advance(now)]
 

@@ -181,6 +181,10 @@ class Spending:
         cost = cost_of(terms_of(self._spec.terms, model), input_tokens, output_tokens)
         return self._saved(key, self._account.settle(key, _storable(cost)))
 
+    def release(self, key: str) -> None:
+        """A call is not waited for any more: what it used will not be known."""
+        self._account.release(key)
+
     def _call(self, model: str, asks_again: int) -> Amount:
         terms = terms_of(self._spec.terms, model)
         bound = draft_bound(terms, asks_again)

@@ -376,7 +376,7 @@ class Steps:
             else:
                 out.append(CancelJob(job=job_id(candidate.id, purpose_of(candidate)), reason=reason))
             out += self._discard(candidate, DiscardReason.CANCELLED, reason)
-        out += self._evolution.stop(reason, self._search, self._next_ordinal)
+        out += self._evolution.stop(reason, self._search, self._next_ordinal, self._spending.release)
         if not self.record.admitted:
             out.append(CancelJob(job=job_id(candidate_id(self.spec.id, 0), ADMIT), reason=reason))
         if self.record.state is CampaignState.VERIFYING and state is CampaignState.CANCELLED and self.record.best:
