@@ -210,7 +210,7 @@ def _reads_outside(value: str, inside: set[str]) -> bool:
 
 def _reads_elsewhere(name: str, index: str, value: str) -> bool:
     """Whether a written value is computed from another place of the same memory."""
-    places = re.findall(rf"\b{re.escape(name)}{_INDEX}", value)
+    places = re.findall(rf"\b{re.escape(name)}\b{_INDEX}", value)
     return any(re.sub(r"\s", "", place) != re.sub(r"\s", "", index) for place in places)
 
 
@@ -251,7 +251,7 @@ def private_accumulators(code: str, shared: Shared) -> set[str]:
                 continue
             word = re.escape(name)
             grown = (
-                rf"\b{word}{_INDEX}\s*(?:\+=|=[^;=][^;]{{0,200}}\b{word}\s*\[[^;]{{0,200}}[*,+]"
+                rf"\b{word}\b{_INDEX}\s*(?:\+=|=[^;=][^;]{{0,200}}\b{word}\s*\[[^;]{{0,200}}[*,+]"
                 rf"|=\s*[\w:]{{0,40}}(?:fma|mad)\w*\s*\([^;]{{0,200}}\b{word}\s*\[)"
             )
             if re.search(grown, code):

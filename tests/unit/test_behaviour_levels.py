@@ -21,6 +21,8 @@ TREE = f"{INDEX} __shared__ float s[64]; float v = x[i] * 2.0f; s[t] = v; __sync
     [
         (f"{INDEX} y[i] = x[i];", (0, 0, 0)),
         (TILE, (2, 0, 0)),
+        # Names that begin like the array's are other names.
+        (TILE.replace("int i = ", "int share = n, i = ").replace("s[t] = x[i];", "s[t] = i < share ? x[i] : 0.0f;"), (2, 0, 0)),
         (TREE, (0, 0, 1)),
         (f"{TREE} atomicAdd(y, s[0]);", (0, 0, 3)),
         (f"{INDEX} __shared__ int s; if (t == 0) s = 0; __syncthreads(); atomicAdd(&s, 1); __syncthreads(); y[i] = s;", (0, 0, 1)),
@@ -41,7 +43,7 @@ TREE = f"{INDEX} __shared__ float s[64]; float v = x[i] * 2.0f; s[t] = v; __sync
         (f"{INDEX} y[i] = x[i] + b[i];", (0, 0, 0)),
         (f"{INDEX} float r = 0; for (int j = 0; j < n; ++j) {{ r += x[j + 4]; r -= x[j]; y[j] = r; }}", (0, 3, 0)),
     ],
-    ids=range(20),
+    ids=range(21),
 )  # fmt: skip
 def test_what_a_construct_is_for_decides(body: str, levels: tuple[int, int, int]) -> None:
     assert behaviour(CUDA.format(body), "cuda") == levels
