@@ -495,6 +495,11 @@ class Histories(RuleBasedStateMachine):
     def crash(self, who: int, keep: bool) -> None:
         self.world.crash(self.world.agents[who], keep=keep)
 
+    @rule(who=st.integers(0, 1))
+    def offer_again(self, who: int) -> None:
+        """An agent whose slot was set aside registers in the middle of its session."""
+        self.world.register(self.world.agents[who])
+
     @rule(seconds=st.sampled_from([1, 5, 10, 16, 21, 40]))
     def wait(self, seconds: int) -> None:
         self.world.wait(seconds)
@@ -660,6 +665,21 @@ def test_a_job_goes_on_while_the_daemon_is_down_and_is_adopted() -> None:
     world.finish(one, "b0")
     world.heal()
     assert world.rows[JobId("c0-0.build")].attempt == 1
+
+
+def test_a_job_ends_before_the_lease_of_an_agent_that_registered_again_and_fell_silent() -> None:
+    world = World(agents=2, jobs=1)
+    one, two = world.agents
+    world.exchange(one, "b0")
+    world.exchange(one, "b0")
+    world.wait(5)
+    # One of its slots was set aside, and it offers itself again; nothing of it arrives afterwards.
+    world.register(one)
+    for _ in range(40):
+        world.delay_request(one, "b0")
+        world.wait(1)
+        world.exchange(two, "b0")
+    assert two.lanes["b0"].running == LeaseRef(job=JobId("c0-0.build"), attempt=2)
 
 
 def test_a_job_ends_before_a_restarted_daemon_grants_it_again() -> None:

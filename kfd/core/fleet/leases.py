@@ -306,8 +306,12 @@ class Leases:
 
     def adopt(self, agent: Agent, now: Instant) -> None:
         """An agent has registered: give it the leases that it held before the daemon restarted, or count them
-        as lost when the agent has restarted as well."""
+        as lost when the agent has restarted as well. Leases that it holds now are renewed: it counts on that from
+        the moment at which it sent the registration."""
         mine = incarnation_of(agent.session)
+        for held in agent.slots.values():
+            if held.entry is not None:
+                self.timers.arm(held.deadline, max(held.deadline.due or 0, now + self.policy.lease_ttl))
         for entry in list(self.orphans.get(agent.worker, {}).values()):
             if incarnation_of(entry.job.session) != mine:
                 text = "daemon and agent have both restarted"
