@@ -41,6 +41,7 @@ from kfd.testing.sim_agent import run_agents
 from kfd_worker.agent import Agent
 from kfd_worker.blobs import BlobClient, BlobMissing
 from kfd_worker.config import AgentConfig
+from kfd_worker.core import rest
 from kfd_worker.core.values import Idle, SendSync
 from kfd_worker.executors.simulated import SimulatedExecutor
 from kfd_worker.executors.sound import SoundExecutor
@@ -211,6 +212,19 @@ class TestJobs:
         done, report = await rig.settled(job)
         assert report.outcome == Verdict(code=VerdictCode.OK)
         assert (done.attempt, done.incidents) == (2, 1)
+
+    async def test_a_slot_that_was_set_aside_works_again_without_anybodys_help(
+        self, rig: Rig, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(rest, "_RESTS", (SECOND // 4,))
+        await rig.agent("w1")
+        jobs = [build(f"c1-{n}.build", "verdict=ok incident=device at=build attempts=1") for n in range(3)]
+        rig.reactor.add(jobs)
+        for job in jobs:
+            done, report = await rig.settled(job)
+            assert report.outcome == Verdict(code=VerdictCode.OK)
+            assert (done.attempt, done.incidents) == (2, 1)
+        assert "slot.set_aside" in [fact.kind for fact in rig.reactor.facts]
 
     async def test_a_missing_input_is_an_incident_that_names_it(self, rig: Rig) -> None:
         await rig.agent("w1")

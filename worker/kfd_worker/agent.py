@@ -20,6 +20,7 @@ from kfd.base.instant import SECOND, Instant, seconds_text
 from kfd.base.work import LeaseRef, Report, SlotKind, Stage
 from kfd_worker.blobs import BlobCache, BlobClient
 from kfd_worker.config import AgentConfig
+from kfd_worker.core.rest import Rest
 from kfd_worker.core.session import (
     Complain,
     Exit,
@@ -60,8 +61,6 @@ _FLOOR_BYTES = 256 << 20
 """Free space below which no job is taken."""
 _USEFUL_SECONDS = 90.0
 """How long the daemon may be silent before the watchdog is left to bite."""
-_RETRUST_SECONDS = (60.0, 300.0, 1800.0, 3600.0)
-"""How long a slot that was set aside rests before the agent offers it again."""
 
 
 @dataclass(slots=True)
@@ -100,8 +99,7 @@ class Agent:
         self._disk = ""
         """Why no job is taken although slots are free: the disk."""
         self._heard = time.monotonic()
-        self._retrusts = 0
-        self._retrusting = False
+        self._rest = Rest()
 
     # ---- life -----------------------------------------------------------------------------------------
 
@@ -162,7 +160,7 @@ class Agent:
     async def _keep_time(self) -> None:
         while True:
             wakes: list[Instant | None] = [slot.machine.next_wake() for slot in self._slots.values()]
-            wakes.append(self._session.next_wake())
+            wakes += [self._session.next_wake(), self._rest.next_wake()]
             due = min((wake for wake in wakes if wake is not None), default=None)
             self._wake.clear()
             if due is None or due > _now():
@@ -172,6 +170,9 @@ class Agent:
                 except TimeoutError:
                     pass
                 continue
+            if self._rest.over(_now()):
+                self._log.info("slots.offered_again", note="what was set aside has rested")
+                self._session_does(self._session.need(_now()))
             self._session_does(self._session.ticked(_now()))
             for slot in self._slots.values():
                 self._slot_does(slot, slot.machine.ticked(_now()))
@@ -299,9 +300,8 @@ class Agent:
             self._heard = time.monotonic()
             for kind, text in notices:
                 self._complain(f"notice.{kind}", text)
-                if kind == "set_aside" and not self._retrusting:
-                    self._retrusting = True
-                    self._spawn(self._retrust())
+                if kind == "set_aside" and (rest := self._rest.set_aside(_now())) is not None:
+                    self._log.warning("slot.rests", slot=slot.facts.name, offered_again_in=seconds_text(rest))
             outputs = machine.answered(send.seq, answer, _now())
         self._slot_does(slot, outputs)
 
@@ -335,15 +335,6 @@ class Agent:
         for slot in self._slots.values():
             quiet = "quiet" if self._benchmarks and slot.facts.kind is SlotKind.BUILD else ""
             self._slot_does(slot, slot.machine.set_not_ready(self._disk or quiet, _now()))
-
-    async def _retrust(self) -> None:
-        """Offer a slot that was set aside again after a rest, each time a longer one: most faults pass, and a
-        machine that stays broken costs three incidents an hour."""
-        rest = _RETRUST_SECONDS[min(self._retrusts, len(_RETRUST_SECONDS) - 1)]
-        self._retrusts += 1
-        await asyncio.sleep(rest)
-        self._retrusting = False
-        self._session_does(self._session.need(_now()))
 
     async def _save(self, slot: _Slot, save: SaveReport) -> None:
         try:

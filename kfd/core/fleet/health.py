@@ -61,7 +61,10 @@ class SlotHealth:
         if self.aside or count < self.limit:
             return False
         self.last = text
-        self.aside = f"{count} {what} by different candidates, last {text}; mend the worker and restart its agent"
+        self.aside = (
+            f"{count} {what} by different candidates; its agent offers it again after a rest, at once when it is "
+            f"restarted; the last: {text}"
+        )
         return True
 
     def trust(self) -> None:
