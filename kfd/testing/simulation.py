@@ -20,7 +20,7 @@ from kfd.base.ids import (
     campaign_of,
     ordinal_of,
 )
-from kfd.base.instant import MINUTE, SECOND, Instant
+from kfd.base.instant import MINUTE, SECOND, Instant, Span
 from kfd.base.work import (
     INCUMBENT,
     INITIAL,
@@ -85,6 +85,8 @@ from kfd.testing.sim_rows import Rows
 __all__ = ["Simulation", "arrived", "drafted", "no_mutation", "report_for", "sim_spec", "speedup"]
 
 ZERO = Digest("0" * 64, 0)
+REST: Span = MINUTE
+"""After this long the agent offers slots again that were set aside, as a real one does the first time."""
 
 
 def sim_spec(key: str = "sim-1", **changes: object) -> CampaignSpec:
@@ -194,12 +196,13 @@ class Simulation:
         self.engine = Engine(FleetPolicy(), self.boot)
         self.drafts: dict[CandidateId, DraftRequest] = {}
         self.mutations: dict[MutationId, MutationRequest] = {}
-        self.inbox: dict[str, StartDirective] = {}
+        self._offer_again: Instant | None = None
         self._session: SessionId | None = None
         keys = [(s.idempotency_key, s.id, s.name) for s in self.rows.specs.values()]
         jobs = {id_: job for id_, job in self.rows.jobs.items() if job.state is not JobState.SETTLED}
         self._take(self.engine.load(self.rows.loaded(), jobs, self.rows.sources, keys, self.now))
         self._take(self.engine.owed(self.now))
+        self._parked: dict[SlotName, int] = {}
         self._register()
 
     def kill_daemon(self) -> None:
@@ -268,7 +271,6 @@ class Simulation:
         if isinstance(answer, RegisterAnswer):
             self._session = answer.session
         self._slots = [slot.slot for slot in slots]
-        self._parked: dict[SlotName, int] = {}
 
     def _sync(self, slot: SlotName, state: IdleState | FinishedJob) -> None:
         self._seq += 1
@@ -287,6 +289,9 @@ class Simulation:
     def step(self) -> bool:
         """Let everything that can happen now happen once, in a fixed order. False when nothing happened."""
         happened = False
+        if self._offer_again is not None and self.now >= self._offer_again:
+            self._offer_again = None
+            self._register()
         for candidate, request in sorted(self.drafts.items(), key=lambda item: ordinal_of(item[0])):
             if self.drafts.pop(candidate, None) is not None:
                 happened = True
@@ -301,6 +306,8 @@ class Simulation:
             answer = self.replies.pop(call, None) if call is not None else None
             if call is not None and answer is None:
                 continue
+            if self._offer_again is None and isinstance(answer, SyncAnswer) and _is_set_aside(answer):
+                self._offer_again = self.now + REST
             if isinstance(answer, SyncAnswer) and isinstance(answer.directive, StartDirective):
                 start = answer.directive
                 job = self.rows.jobs[start.lease.job]
@@ -320,7 +327,8 @@ class Simulation:
             if not self.engine.campaigns or quiet > 200:
                 return
             quiet += 1
-            self.now = max(self.now + SECOND, min(self.engine.next_wake(self.now), self.now + MINUTE))
+            due = min(self.engine.next_wake(self.now), self._offer_again or self.now + REST)
+            self.now = max(self.now + SECOND, min(due, self.now + MINUTE))
             self.post(Ticked())
         raise AssertionError(f"not quiet after {max_steps} steps")
 
@@ -332,6 +340,10 @@ class Simulation:
                 key = candidate.outcome or candidate.state.value
                 counts[key] = counts.get(key, 0) + 1
         return counts
+
+
+def _is_set_aside(answer: SyncAnswer) -> bool:
+    return any(kind == "set_aside" for kind, _ in answer.notices)
 
 
 def arrived(request: DraftRequest, text: str, cell: Cell = (0, 0, 0)) -> DraftArrived:

@@ -138,6 +138,27 @@ def test_kills_change_nothing_that_was_decided(seed: int, kill_at: set[int]) -> 
     assert stormy.rows.elites == calm.rows.elites
 
 
+def sickly(job: Job) -> Report:
+    """A device that fails one candidate in nine, whatever is tried: slots are set aside again and again."""
+    if "-0." not in job.id and number("device", job.id.rpartition(".")[0]) % 9 == 0:
+        return Report(outcome=Incident(code=IncidentCode.DEVICE, text="lost"))
+    return judge(job)
+
+
+@settings(deadline=None, max_examples=12)
+@given(seed=st.integers(1, 2**40), kill_at=st.integers(0, 60))
+def test_a_campaign_on_a_sickly_device_comes_to_its_end(seed: int, kill_at: int) -> None:
+    simulation = Simulation(answer, sickly)
+    spec = spec_of(seed, EVERYTHING)
+    simulation.submit(spec, drafted("initial"))
+    for _ in range(kill_at):
+        simulation.step()
+    simulation.kill_daemon()
+    simulation.run()
+    assert not simulation.engine.campaigns
+    assert sum(one.counts for one in simulation.rows.candidates.values() if one.ordinal) == spec.budget_candidates
+
+
 @settings(deadline=None, max_examples=15)
 @given(seed=st.integers(1, 2**40), from_nothing=st.booleans(), steps=st.integers(5, 60))
 def test_a_replay_makes_every_decision_again(seed: int, from_nothing: bool, steps: int) -> None:
