@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from kfd.base.digest import Digest
@@ -107,22 +107,42 @@ class ReadModels(Protocol):
 class PendingAsk(Protocol):
     """A question that waits for a person."""
 
-    campaign: CampaignId
-    candidate: CandidateId
-    operator: str
-    system: str
-    user: str
+    @property
+    def campaign(self) -> CampaignId:
+        """Campaign that asks."""
+        ...
+
+    @property
+    def candidate(self) -> CandidateId:
+        """Candidate that the answer makes."""
+        ...
+
+    @property
+    def operator(self) -> str:
+        """Name of the operator that asks."""
+        ...
+
+    @property
+    def system(self) -> str:
+        """The system prompt."""
+        ...
+
+    @property
+    def user(self) -> str:
+        """The question itself."""
+        ...
 
 
 class Desk(Protocol):
     """Where questions wait for a person (``kfd.llm.manual.ManualDesk``)."""
 
-    def ask(self, campaign: CampaignId) -> list[Any]:
+    def ask(self, campaign: CampaignId) -> Sequence[PendingAsk]:
         """Questions that wait, in the order of asking."""
         ...
 
     def tell(self, candidate: CandidateId, text: str, model: str) -> None:
-        """Answer one. Raises WrongState when none waits for this candidate."""
+        """Answer one. Raises NotFound when none waits for this candidate, WrongState when it is answered
+        already, BadInput when it is too long."""
         ...
 
 

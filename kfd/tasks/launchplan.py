@@ -28,7 +28,6 @@ __all__ = ["ArgumentKind", "Launch", "LaunchPlan", "PlanArgument", "Scratch", "i
 
 MAX_LAUNCHES = 16
 MAX_SCRATCH = 16
-MAX_ARGUMENTS = 64
 _MAX_DIMENSIONS = 8
 _SCRATCH = re.compile(r"scratch[ \t]+([^\s:]{1,80})[ \t]*:[ \t]*([^\s\[]{1,40})[ \t]*\[([^\[\]]*)\]", re.A)
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}", re.A)

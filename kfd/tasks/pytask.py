@@ -44,7 +44,6 @@ class TaskModule:
     functions: Mapping[str, Function]
     cases: tuple[Case, ...]
     case_lines: Mapping[str, int]
-    cases_line: int
 
 
 def read_task(text: str, problems: Problems) -> TaskModule | None:
@@ -76,8 +75,8 @@ def read_task(text: str, problems: Problems) -> TaskModule | None:
     }
     for name in _FUNCTIONS:
         _check_present(name, functions, tree, problems)
-    cases, lines, line = _read_cases(tree, problems)
-    return TaskModule(functions, cases, lines, line)
+    cases, lines = _read_cases(tree, problems)
+    return TaskModule(functions, cases, lines)
 
 
 def _function(node: ast.FunctionDef | ast.AsyncFunctionDef, text: str) -> Function:
@@ -120,22 +119,22 @@ def _check_present(name: str, functions: Mapping[str, Function], tree: ast.Modul
         )
 
 
-def _read_cases(tree: ast.Module, problems: Problems) -> tuple[tuple[Case, ...], dict[str, int], int]:
+def _read_cases(tree: ast.Module, problems: Problems) -> tuple[tuple[Case, ...], dict[str, int]]:
     found = [(target, value) for target, value in _assignments(tree) if target == "CASES"]
     mend = 'Write `CASES = [{"name": "wide", "rows": 64, "cols": 8191}]` with plain values.'
     if not found:
         problems.add("no CASES", file=FILE, line=1, mend=mend)
-        return (), {}, 1
+        return (), {}
     value = found[-1][1]
     line = value.lineno
     if len(found) > 1:
         problems.add("CASES is assigned twice", file=FILE, line=line, mend="Keep one.")
     if not isinstance(value, ast.List | ast.Tuple):
         problems.add("CASES is not a literal list of dicts", file=FILE, line=line, mend=mend)
-        return (), {}, line
+        return (), {}
     if not 1 <= len(value.elts) <= _MAX_CASES:
         problems.add(f"CASES has {len(value.elts)} cases", file=FILE, line=line, mend=f"Give 1 to {_MAX_CASES}.")
-        return (), {}, line
+        return (), {}
     cases: list[Case] = []
     lines: dict[str, int] = {}
     for element in value.elts:
@@ -154,7 +153,7 @@ def _read_cases(tree: ast.Module, problems: Problems) -> tuple[tuple[Case, ...],
         cases.append(case)
     if cases and not any(case.timed for case in cases):
         problems.add("no case is timed", file=FILE, line=line, mend='Drop `"timed": False` from one case.')
-    return tuple(cases), lines, line
+    return tuple(cases), lines
 
 
 def _assignments(tree: ast.Module) -> list[tuple[str, ast.expr]]:

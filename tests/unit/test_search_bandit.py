@@ -251,13 +251,13 @@ def test_prompts_are_restored_from_rows_and_a_dropped_one_is_not_missed() -> Non
 
 
 def test_reservations_count_before_they_are_spent() -> None:
-    account = Account(Limits(micro_money=100, evaluations=3))
-    assert account.reserve("a", Amount(micro_money=60, evaluations=1)) is None
-    assert account.reserve("b", Amount(micro_money=60, evaluations=1)) == "micro_money"
-    assert account.committed == Amount(micro_money=60, evaluations=1)
-    account.settle("a", Amount(micro_money=30, evaluations=1))
-    assert account.reserve("b", Amount(micro_money=60, evaluations=1)) is None
-    assert account.spent == Amount(micro_money=30, evaluations=1)
+    account = Account(Limits(micro_money=100, tokens=3))
+    assert account.reserve("a", Amount(micro_money=60, tokens=1)) is None
+    assert account.reserve("b", Amount(micro_money=60, tokens=1)) == "micro_money"
+    assert account.committed == Amount(micro_money=60, tokens=1)
+    account.settle("a", Amount(micro_money=30, tokens=1))
+    assert account.reserve("b", Amount(micro_money=60, tokens=1)) is None
+    assert account.spent == Amount(micro_money=30, tokens=1)
 
 
 def test_settling_twice_books_once_and_a_key_is_reserved_once() -> None:
@@ -271,14 +271,6 @@ def test_settling_twice_books_once_and_a_key_is_reserved_once() -> None:
     account.reserve("b", Amount(tokens=9))
     account.release("b")
     assert account.committed.tokens == 4
-
-
-def test_limits_that_are_used_up_are_named_and_time_passes_by_itself() -> None:
-    account = Account(Limits(evaluations=1, active_ns=100), Amount(evaluations=0))
-    assert account.spent_limit(99) is None
-    assert account.spent_limit(100) == "active_ns"
-    account.reserve("a", Amount(evaluations=1))
-    assert account.spent_limit(0) == "evaluations"
 
 
 def test_an_account_is_restored_with_its_open_reservations() -> None:

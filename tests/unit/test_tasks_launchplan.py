@@ -179,6 +179,10 @@ def test_every_problem_is_told_at_once_and_there_are_bounds() -> None:
     assert len(parse(16 * line).launches) == 16
     with pytest.raises(PlanError, match="line 17: more than 16 launches"):
         parse(17 * line)
+    many = "// [LAUNCH] launch k grid(1) block(1) args({})\n"
+    assert len(parse(many.format(", ".join(["x"] * 64))).launches[0].arguments) == 64
+    with pytest.raises(PlanError, match="line 1: a list of 65 items; 64 are possible"):
+        parse(many.format(", ".join(["x"] * 65)))
     buffers = "".join(f"// [LAUNCH] scratch p{i}: uint8[1]\n" for i in range(17))
     with pytest.raises(PlanError, match="line 17"):
         parse(buffers + line)

@@ -15,8 +15,8 @@
 What is not in the books, because nobody here can know it: a call that was in flight when the daemon ended (it is asked
 again under the reservation that it had), and one that was stopped before it ended (time is up, cancelled).
 
-Other model calls (a mutation of a prompt) take part by a key of their own: ``reserve_call``, ``settle_call`` and, after
-a restart, ``hold_call``.
+Other model calls (a mutation of a prompt) take part by a key of their own: ``reserve_call`` and ``settle_call``. They
+are reserved when they begin, and so again when a restarted daemon makes them again.
 """
 
 from __future__ import annotations
@@ -166,15 +166,11 @@ class Spending:
 
     # ---- model calls that are no drafts -----------------------------------------------------------------------------
 
-    def reserve_call(self, key: str, model: str, asks_again: int = 0) -> str | None:
-        """Reserve one call to a model, and ``asks_again`` more, under a key. None when granted, else the budget in the
-        way, in words. Raises ValueError for a key that holds a reservation."""
-        name = self._account.reserve(key, self._call(model, asks_again))
+    def reserve_call(self, key: str, model: str) -> str | None:
+        """Reserve one call to a model under a key. None when granted, else the budget in the way, in words. Raises
+        ValueError for a key that holds a reservation."""
+        name = self._account.reserve(key, self._call(model, 0))
         return None if name is None else _WORDS[name]
-
-    def hold_call(self, key: str, model: str, asks_again: int = 0) -> None:
-        """The reservation of a call that rows say is under way: after a restart."""
-        self._hold(key, self._call(model, asks_again))
 
     def settle_call(self, key: str, model: str, input_tokens: int, output_tokens: int) -> list[SaveSpending]:
         """Replace a reservation by what the call used; a key that holds none has been settled and books nothing."""

@@ -20,11 +20,10 @@ class Amount:
 
     micro_money: int = 0
     tokens: int = 0
-    evaluations: int = 0
     device_ns: int = 0
 
     def __post_init__(self) -> None:
-        if min(self.micro_money, self.tokens, self.evaluations, self.device_ns) < 0:
+        if min(self.micro_money, self.tokens, self.device_ns) < 0:
             raise ValueError("amounts are not negative")
 
     @property
@@ -37,7 +36,6 @@ class Amount:
         return Amount(
             micro_money=self.micro_money + other.micro_money,
             tokens=self.tokens + other.tokens,
-            evaluations=self.evaluations + other.evaluations,
             device_ns=self.device_ns + other.device_ns,
         )
 
@@ -46,7 +44,6 @@ class Amount:
         return Amount(
             micro_money=self.micro_money - other.micro_money,
             tokens=self.tokens - other.tokens,
-            evaluations=self.evaluations - other.evaluations,
             device_ns=self.device_ns - other.device_ns,
         )
 
@@ -60,10 +57,7 @@ class Limits:
 
     micro_money: int | None = None
     tokens: int | None = None
-    evaluations: int | None = None
     device_ns: int | None = None
-    active_ns: int | None = None
-    """Time at work: it passes by itself and is not reserved."""
 
     def __post_init__(self) -> None:
         for one in fields(self):
@@ -159,16 +153,6 @@ class Account:
     def release(self, key: str) -> None:
         """Give a reservation back unspent (the call never left)."""
         self._reserved = self._reserved.less(self._open.pop(key, ZERO))
-
-    def spent_limit(self, active_ns: int) -> str | None:
-        """The limit that is used up with nothing left to reserve, or None. ``active_ns``: time at work so far."""
-        if self._limits.active_ns is not None and active_ns >= self._limits.active_ns:
-            return "active_ns"
-        for name, value in self.committed.values.items():
-            limit = getattr(self._limits, name)
-            if limit is not None and value >= limit:
-                return name
-        return None
 
 
 def call_bound(input_tokens: int, max_output_tokens: int, price: tuple[int, int] | None, limits: Limits) -> Amount:
