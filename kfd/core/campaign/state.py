@@ -213,6 +213,8 @@ class Candidate:
     length: int = 0
     """Characters of the kernel text."""
     cell: Cell | None = None
+    extra: tuple[int, ...] = ()
+    """Its levels on further axes, once it is built."""
     artifact: Digest | None = None
     fitness: float | None = None
     speedups: tuple[Speedup, ...] = ()

@@ -127,7 +127,11 @@ class Steps:
         if not isinstance(artifact, Digest):
             raise Bug(f"{candidate.id} was built without an artifact")
         candidate = replace(
-            candidate, state=CandidateState.RUNNING, artifact=artifact, cell=judging.built_cell(candidate, report)
+            candidate,
+            state=CandidateState.RUNNING,
+            artifact=artifact,
+            cell=judging.built_cell(candidate, report),
+            extra=judging.built_extra(self.spec, candidate, report, self._initial),
         )
         return [*self._put(candidate), Enqueue(job=self._run_job(candidate, artifact, RUN))]
 
@@ -229,7 +233,7 @@ class Steps:
         if not added.status:
             return []
         out: list[Output] = [
-            SaveElite(campaign=self.spec.id, cell=elite.cell, candidate=candidate.id),
+            SaveElite(campaign=self.spec.id, cell=elite.niche, candidate=candidate.id),
             judging.cell_improved(self.spec, elite, added),
         ]
         best = self.archive.best()
