@@ -133,6 +133,8 @@ class DraftRequest:
     best: CandidateId | None
     hints: tuple[str, ...]
     """Directions of the search in words."""
+    algorithm: int
+    """Level of the algorithm of whom a point or migrant is made from: what its author claimed holds there."""
     values: Values
     """Point of a sweep: the parent's source with these values, and nobody is asked."""
     model: str

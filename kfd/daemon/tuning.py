@@ -8,6 +8,7 @@ from kfd.core.commands import DraftRequest
 from kfd.core.events import DraftArrived, Drafted, DraftEvent, DraftRejected
 from kfd.core.search.tuning import Declared
 from kfd.prompting import features, language
+from kfd.prompting.claims import with_claim
 from kfd.store.rows import pack
 from kfd.tasks import templated
 from kfd.tasks.baking import baked
@@ -21,14 +22,16 @@ NOT_TUNABLE = "not_tunable"
 """Why a point is discarded whose values cannot be put into its template."""
 
 
-def drafted(kernel: KernelFile, toolchain: str, *, space: Declared | None = None) -> Drafted:
-    """A kernel as the core knows it."""
+def drafted(
+    kernel: KernelFile, toolchain: str, *, space: Declared | None = None, algorithm: int | None = None
+) -> Drafted:
+    """A kernel as the core knows it. ``algorithm``: the level that its author claims, where the source shows none."""
     text = kernel.text
     return Drafted(
         source=hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest(),
         kernel_text=text,
         normal=features.normal_form(text, language.of_path(kernel.path)).hash,
-        cell=features.behaviour(text, toolchain),
+        cell=with_claim(features.behaviour(text, toolchain), algorithm),
         space=space,
     )
 
@@ -77,7 +80,7 @@ def point(request: DraftRequest, text: str, spec: TaskSpec) -> DraftEvent:
         )
     return DraftArrived(
         candidate=request.candidate,
-        drafted=drafted(child, toolchain),
+        drafted=drafted(child, toolchain, algorithm=request.algorithm),
         model="",
         input_tokens=0,
         output_tokens=0,
@@ -90,7 +93,7 @@ def migrant(request: DraftRequest, text: str, spec: TaskSpec) -> DraftEvent:
     child = kernel_of(text, spec.kernel)
     return DraftArrived(
         candidate=request.candidate,
-        drafted=drafted(child, request.campaign.toolchain),
+        drafted=drafted(child, request.campaign.toolchain, algorithm=request.algorithm),
         model="",
         input_tokens=0,
         output_tokens=0,

@@ -40,6 +40,7 @@ def request_of(values: dict[str, int], toolchain: str = "cpp") -> DraftRequest:
         nth=0,
         inspirations=(),
         best=None,
+        algorithm=0,
         hints=(),
         values=tuple(values.items()),
         model="",
