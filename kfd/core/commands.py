@@ -11,7 +11,7 @@ from kfd.base.work import Report
 from kfd.core.campaign.mutation import Mutation, MutationId, MutationRequest, Regions
 from kfd.core.campaign.state import CampaignRecord, CampaignSpec, Candidate
 from kfd.core.fleet.model import CallId, Fact, Reply, SaveJob
-from kfd.core.search.archive import Cell
+from kfd.core.search.archive import Niche
 from kfd.core.search.budgets import Amount
 from kfd.core.search.operators import Operator
 from kfd.core.search.tuning import Values
@@ -79,7 +79,7 @@ class SaveElite:
     """Write who owns a cell."""
 
     campaign: CampaignId
-    cell: Cell
+    cell: Niche
     candidate: CandidateId
 
 
@@ -133,6 +133,8 @@ class DraftRequest:
     best: CandidateId | None
     hints: tuple[str, ...]
     """Directions of the search in words."""
+    algorithm: int
+    """Level of the algorithm of whom a point or migrant is made from: what its author claimed holds there."""
     values: Values
     """Point of a sweep: the parent's source with these values, and nobody is asked."""
     model: str

@@ -68,7 +68,7 @@ def _search(lines: list[str]) -> None:
     """``[campaign.search]``: the policies of the core with what their fields say of themselves."""
     lines += ["## `[campaign.search]`", "", _SEARCH_INTRO, "", *_TABLE]
     meanings = _meanings(type(SEARCH))
-    lines += [_policy_row(key, getattr(SEARCH, key), meanings[key]) for key in ("inspirations", "best_of_n")]
+    lines += [_policy_row(key, getattr(SEARCH, key), meanings[key]) for key in ("inspirations", "axes", "best_of_n")]
     lines += [f"| `models` | names and shares | all models by their weight | {_MODELS} |", ""]
     for name in ("parents", "operators", "sweep", "hints", "gradient", "bandit", "prompts", "plateau"):
         policy = getattr(SEARCH, name) or BanditPolicy()

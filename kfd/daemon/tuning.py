@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
-
 from kfd.core.commands import DraftRequest
-from kfd.core.events import DraftArrived, Drafted, DraftEvent, DraftRejected
+from kfd.core.events import DraftArrived, DraftEvent, DraftRejected
 from kfd.core.search.tuning import Declared
-from kfd.prompting import features, language
+from kfd.prompting.reading import drafted
 from kfd.store.rows import pack
 from kfd.tasks import templated
 from kfd.tasks.baking import baked
@@ -15,22 +13,10 @@ from kfd.tasks.launchplan import in_device_form
 from kfd.tasks.spec import KernelFile, TaskSpec
 from kfd.tasks.tunables import PlanError, parse
 
-__all__ = ["NOT_TUNABLE", "declared", "drafted", "kernel_of", "migrant", "point"]
+__all__ = ["NOT_TUNABLE", "declared", "kernel_of", "migrant", "point"]
 
 NOT_TUNABLE = "not_tunable"
 """Why a point is discarded whose values cannot be put into its template."""
-
-
-def drafted(kernel: KernelFile, toolchain: str, *, space: Declared | None = None) -> Drafted:
-    """A kernel as the core knows it."""
-    text = kernel.text
-    return Drafted(
-        source=hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest(),
-        kernel_text=text,
-        normal=features.normal_form(text, language.of_path(kernel.path)).hash,
-        cell=features.behaviour(text, toolchain),
-        space=space,
-    )
 
 
 def declared(kernel: KernelFile) -> Declared | None:
@@ -77,7 +63,7 @@ def point(request: DraftRequest, text: str, spec: TaskSpec) -> DraftEvent:
         )
     return DraftArrived(
         candidate=request.candidate,
-        drafted=drafted(child, toolchain),
+        drafted=drafted(child, toolchain, algorithm=request.algorithm),
         model="",
         input_tokens=0,
         output_tokens=0,
@@ -90,7 +76,7 @@ def migrant(request: DraftRequest, text: str, spec: TaskSpec) -> DraftEvent:
     child = kernel_of(text, spec.kernel)
     return DraftArrived(
         candidate=request.candidate,
-        drafted=drafted(child, request.campaign.toolchain),
+        drafted=drafted(child, request.campaign.toolchain, algorithm=request.algorithm),
         model="",
         input_tokens=0,
         output_tokens=0,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-__all__ = ["Fenced", "fenced"]
+__all__ = ["Fenced", "fenced", "prose"]
 
 _FENCE = re.compile(r"^([ \t]{0,64}(?:>[ \t]{0,4}){0,3})(`{3,}|~{3,})[ \t]*([^\n]*)$")
 _LANGUAGES = frozenset(
@@ -23,8 +23,19 @@ class Fenced:
 
 def fenced(text: str) -> tuple[list[Fenced], bool]:
     """Blocks of a text (line feeds only), in order, and whether one of them is never closed."""
+    found, _, is_open = _split(text)
+    return found, is_open
+
+
+def prose(text: str) -> str:
+    """What stands outside the blocks of a text (line feeds only); nothing from a block that is never closed."""
+    return _split(text)[1]
+
+
+def _split(text: str) -> tuple[list[Fenced], str, bool]:
     found: list[Fenced] = []
     lines: list[str] = []
+    outside: list[str] = []
     fence, indent, tag = "", "", ""
     for line in text.split("\n"):
         match = _FENCE.match(line) if "```" in line or "~~~" in line else None
@@ -32,6 +43,8 @@ def fenced(text: str) -> tuple[list[Fenced], bool]:
             if match and not (match.group(2)[0] == "`" and "`" in match.group(3)):
                 indent, fence, tag = match.group(1), match.group(2), match.group(3).strip()
                 lines = []
+            else:
+                outside.append(line)
             continue
         if match and match.group(2).startswith(fence):
             if not match.group(3).strip():
@@ -39,9 +52,9 @@ def fenced(text: str) -> tuple[list[Fenced], bool]:
                 fence = ""
                 continue
             # A second opening inside an open block: the first was never closed.
-            return found, True
+            return found, "\n".join(outside), True
         lines.append(_without(line, indent))
-    return found, bool(fence)
+    return found, "\n".join(outside), bool(fence)
 
 
 def _without(line: str, indent: str) -> str:

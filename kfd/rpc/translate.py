@@ -132,7 +132,7 @@ def candidate_to_pb(view: CandidateView) -> control_pb2.Candidate:
         parents=[one for one in (candidate.parent or candidate.origin,) if one],
         model=candidate.model,
         generation=candidate.generation,
-        cell=",".join(map(str, candidate.cell)) if candidate.cell else "",
+        cell=",".join(map(str, (*candidate.cell, *candidate.extra))) if candidate.cell else "",
         fitness=candidate.fitness if candidate.fitness is not None else 0.0,
         elite=view.elite,
         speeds=_speeds(candidate.speedups),

@@ -13,14 +13,14 @@ from kfd.core.search.archive import Elite
 from kfd.core.search.fitness import LEAST_CORRECT
 from kfd.core.search.operators import Operator
 from kfd.core.search.proposals import Outcome
-from kfd.store.rows import Row, cell_from_text, hints_from_text
+from kfd.store.rows import Row, cell_from_text, hints_from_text, levels_from_text
 
 __all__ = ["OUTCOMES", "outcome_from_row"]
 
 OUTCOMES = (
     "SELECT ordinal, operator, parent, parent_source, parent_cell, parent_fitness, asked_model, variant, island, "
     "hints, told_fitness, kept, best, input_tokens, output_tokens, generation, cell, speedups, source, artifact, "
-    "length, model FROM candidate WHERE campaign = ? AND told IS NOT NULL "
+    "length, model, extra FROM candidate WHERE campaign = ? AND told IS NOT NULL "
     f"AND outcome <> '{DiscardReason.NO_RECORDING}' ORDER BY told"
 )
 """Rows of one campaign in the order of telling."""
@@ -68,4 +68,5 @@ def _elite(campaign: CampaignId, row: Row, baseline: str) -> Elite:
         source=row[18],
         artifact=Digest.parse(row[19]),
         length=row[20],
+        extra=levels_from_text(row[22]),
     )

@@ -22,7 +22,7 @@ from kfd.base.work import Report, Speedup
 from kfd.core.campaign.state import Asked, CampaignRecord, CampaignSpec, CampaignState, Candidate, CandidateState, Told
 from kfd.core.commands import Packed
 from kfd.core.fleet.model import Job, JobState
-from kfd.core.search.archive import Cell
+from kfd.core.search.archive import Cell, Niche
 from kfd.core.search.operators import Operator
 from kfd.core.search.transitions import Direction
 from kfd.core.search.tuning import Declared, Values
@@ -42,6 +42,7 @@ __all__ = [
     "hints_text",
     "job_fields",
     "job_row",
+    "levels_from_text",
     "pack",
     "record_row",
     "report_from_text",
@@ -57,7 +58,7 @@ CANDIDATE_COLUMNS = (
     "campaign, ordinal, state, outcome, text, operator, parent, parent_source, inspirations, nth, generation, "
     "repair_depth, model, source, normal, cell, artifact, fitness, speedups, input_tokens, output_tokens, worker, "
     "rival, rival_artifact, confirmations, length, asked_at, asked_model, variant, strategy, reaction, island, hints, "
-    "parent_cell, parent_fitness, told, told_fitness, kept, best, space, point, origin"
+    "parent_cell, parent_fitness, told, told_fitness, kept, best, space, point, origin, extra, shape"
 )
 
 RECORD_COLUMNS = (
@@ -110,7 +111,7 @@ def report_from_text(text: str) -> Report:
     return decode(Report, json.loads(text))
 
 
-def cell_text(cell: Cell | None) -> str | None:
+def cell_text(cell: Niche | None) -> str | None:
     """``"0,1,2"``."""
     return None if cell is None else ",".join(map(str, cell))
 
@@ -119,6 +120,11 @@ def cell_from_text(text: str) -> Cell:
     """A cell from ``cell_text``. Raises ValueError."""
     memory, algorithm, parallelism = (int(part) for part in text.split(","))
     return memory, algorithm, parallelism
+
+
+def levels_from_text(text: str) -> tuple[int, ...]:
+    """Levels of further axes from ``cell_text``. Raises ValueError."""
+    return tuple(int(part) for part in text.split(",") if part)
 
 
 def hints_text(hints: tuple[Direction, ...]) -> str:
@@ -182,6 +188,8 @@ def candidate_row(campaign: CampaignId, candidate: Candidate) -> Row:
         None if candidate.space is None else _dumps(encode(candidate.space)),
         " ".join(f"{name}={value}" for name, value in candidate.values),
         candidate.origin,
+        cell_text(candidate.extra),
+        candidate.shape,
     )
 
 
@@ -218,6 +226,8 @@ def candidate_from_row(row: Row) -> Candidate:
         space=None if row[39] is None else decode(Declared, json.loads(row[39])),
         values=_values(row[40]),
         origin=None if row[41] is None else CandidateId(row[41]),
+        extra=levels_from_text(row[42]),
+        shape=row[43],
         asked=Asked(
             at=row[26],
             model=row[27],

@@ -22,7 +22,7 @@ from kfd.core.commands import (
     SaveSpending,
 )
 from kfd.core.fleet.model import Job, JobState, SaveJob
-from kfd.core.search.archive import Cell
+from kfd.core.search.archive import Niche
 from kfd.core.search.budgets import ZERO, Amount
 from kfd.core.search.operators import Operator
 
@@ -36,7 +36,7 @@ class Rows:
     specs: dict[CampaignId, CampaignSpec] = field(default_factory=dict)
     records: dict[CampaignId, CampaignRecord] = field(default_factory=dict)
     candidates: dict[CandidateId, Candidate] = field(default_factory=dict)
-    elites: dict[tuple[CampaignId, Cell], CandidateId] = field(default_factory=dict)
+    elites: dict[tuple[CampaignId, Niche], CandidateId] = field(default_factory=dict)
     jobs: dict[JobId, Job] = field(default_factory=dict)
     settled: dict[JobId, int] = field(default_factory=dict)
     sources: dict[CandidateId, str] = field(default_factory=dict)
@@ -102,6 +102,7 @@ class Rows:
             ],
             broken=[as_broken(c) for c in told if learning.is_repairable(spec, c) and c.id not in repaired],
             normals={c.normal for c in mine if c.normal},
+            shapes={c.shape for c in mine if c.shape},
             answered=answered,
             closed={(c.parent_source, c.operator.value) for c in mine if c.outcome == missed},
             outcomes=[learning.outcome_of(c, spec) for c in told if c.outcome != missed],

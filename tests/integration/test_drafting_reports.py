@@ -118,6 +118,7 @@ def request(campaign: CampaignSpec, parent: int, child: int) -> DraftRequest:
         nth=0,
         inspirations=(),
         best=None,
+        algorithm=0,
         hints=(),
         values=(),
         model="",

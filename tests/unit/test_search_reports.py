@@ -246,6 +246,7 @@ def test_d17_no_section_is_left_out() -> None:
         "models",
         "inspirations",
         "best_of_n",
+        "axes",
     }
     changes: tuple[dict[str, object], ...] = (
         {"models": (("a", 9.0), ("b", 1.0))},

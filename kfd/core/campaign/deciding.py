@@ -227,6 +227,7 @@ class Deciding(Steps):
                 inspirations=candidate.inspirations,
                 best=best.candidate if best is not None else None,
                 hints=candidate.asked.words,
+                algorithm=candidate.asked.parent_cell[1],
                 values=candidate.values,
                 model=learning.model_of(candidate),
                 model_choice=self._dice.roll("model", candidate.ordinal),

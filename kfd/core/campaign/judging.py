@@ -21,6 +21,7 @@ from kfd.core.campaign.state import CampaignSpec, Candidate, CandidateState
 from kfd.core.fleet.model import Fact
 from kfd.core.search import fitness as ladder
 from kfd.core.search.archive import AddResult, Cell, Elite
+from kfd.core.search.axes import extra_levels
 from kfd.core.search.bandit import Arm
 from kfd.core.search.compiled import refined
 from kfd.core.search.crowding import Crowd
@@ -36,6 +37,7 @@ __all__ = [
     "beats_rival",
     "best_improved",
     "built_cell",
+    "built_extra",
     "cell_improved",
     "crowded",
     "equals_rival",
@@ -132,6 +134,7 @@ def as_elite(candidate: Candidate, speed: Speedup, fitness: float | None = None)
         source=candidate.source,
         artifact=candidate.artifact,
         length=candidate.length,
+        extra=candidate.extra,
     )
 
 
@@ -139,6 +142,13 @@ def built_cell(candidate: Candidate, report: Report) -> Cell | None:
     """Its cell once it is built: what the compiled form shows goes before what the source says."""
     facts = report.detail.facts if isinstance(report.detail, BuildResult) else ()
     return None if candidate.cell is None else refined(candidate.cell, from_facts(facts))
+
+
+def built_extra(spec: CampaignSpec, candidate: Candidate, report: Report, initial: Candidate | None) -> tuple[int, ...]:
+    """Its levels on the further axes that the campaign has. ``initial``: the task's own kernel."""
+    facts = report.detail.facts if isinstance(report.detail, BuildResult) else ()
+    length = initial.length if initial is not None else 0
+    return extra_levels(spec.search.axes, length=candidate.length, initial_length=length, facts=facts)
 
 
 def as_broken(candidate: Candidate) -> Broken:
@@ -197,7 +207,7 @@ def cell_improved(spec: CampaignSpec, elite: Elite, added: AddResult) -> Fact:
         campaign=spec.id,
         body=(
             ("candidate", elite.candidate),
-            ("cell", ",".join(map(str, elite.cell))),
+            ("cell", ",".join(map(str, elite.niche))),
             ("status", added.status.name.lower()),
             ("replaced", added.replaced),
             ("gain", added.improvement),

@@ -68,5 +68,5 @@ def migrant_of(elite: Elite, id_: CandidateId, ordinal: int, nth: int, told: int
         nth=nth,
         generation=elite.generation + 1,
         repair_depth=0,
-        asked=Asked(at=told, variant=variant, strategy=SIBLING),
+        asked=Asked(at=told, variant=variant, strategy=SIBLING, parent_cell=elite.cell),
     )

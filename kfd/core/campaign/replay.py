@@ -20,7 +20,7 @@ from kfd.core.campaign.mutation import Mutation, accepted, first_variant, mutati
 from kfd.core.campaign.state import CampaignSpec, Candidate, CandidateState, DiscardReason
 from kfd.core.campaign.tuning import Tuning, is_swept
 from kfd.core.dice import Dice
-from kfd.core.search.archive import Cell, Elite
+from kfd.core.search.archive import Elite, Niche
 from kfd.core.search.fitness import fitness
 from kfd.core.search.operators import Operator
 from kfd.core.search.prompt_archive import Region, variant_id
@@ -65,7 +65,7 @@ class _Stage:
         self._spec = spec
         self._search = Search(spec.search, Dice(spec.seed), first_variant(spec))
         self._prompts = prompts
-        self._elites: dict[Cell, Elite] = {}
+        self._elites: dict[Niche, Elite] = {}
         self._broken: list[Broken] = []
         self._closed: set[tuple[str, str]] = set()
         self._last_asked: dict[Operator, int] = {}
@@ -79,7 +79,7 @@ class _Stage:
         # Made again: a winner that was demoted at the end has lost it, and this may be the initial kernel.
         score = fitness(VerdictCode.OK, speed.value, self._spec.target_speedup)
         elite = judging.as_elite(initial, speed, fitness=score)
-        self._elites[elite.cell] = elite
+        self._elites[elite.niche] = elite
         self._search.begin(elite)
 
     def tell(self, candidate: Candidate) -> Difference | None:
@@ -89,7 +89,7 @@ class _Stage:
             return None
         outcome = learning.outcome_of(candidate, self._spec)
         if outcome.elite is not None and outcome.kept:
-            self._elites[outcome.elite.cell] = outcome.elite
+            self._elites[outcome.elite.niche] = outcome.elite
         elif outcome.elite is None and learning.is_repairable(self._spec, candidate):
             self._broken.append(judging.as_broken(candidate))
         self._search.tell(outcome)

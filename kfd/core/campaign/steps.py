@@ -80,6 +80,7 @@ class Steps:
         self._initial = loaded.initial
         self._broken = list(loaded.broken)
         self._normals = set(loaded.normals)
+        self._shapes = set(loaded.shapes)
         self._questions = Questions(loaded.spec.budget_candidates, loaded.answered, loaded.closed)
         self._spending = Spending(loaded.spec, loaded.record, loaded.open_candidates, loaded.spent)
         self._search = learning.restored(loaded)
@@ -127,7 +128,11 @@ class Steps:
         if not isinstance(artifact, Digest):
             raise Bug(f"{candidate.id} was built without an artifact")
         candidate = replace(
-            candidate, state=CandidateState.RUNNING, artifact=artifact, cell=judging.built_cell(candidate, report)
+            candidate,
+            state=CandidateState.RUNNING,
+            artifact=artifact,
+            cell=judging.built_cell(candidate, report),
+            extra=judging.built_extra(self.spec, candidate, report, self._initial),
         )
         return [*self._put(candidate), Enqueue(job=self._run_job(candidate, artifact, RUN))]
 
@@ -229,7 +234,7 @@ class Steps:
         if not added.status:
             return []
         out: list[Output] = [
-            SaveElite(campaign=self.spec.id, cell=elite.cell, candidate=candidate.id),
+            SaveElite(campaign=self.spec.id, cell=elite.niche, candidate=candidate.id),
             judging.cell_improved(self.spec, elite, added),
         ]
         best = self.archive.best()

@@ -16,7 +16,18 @@ from typing import TypeAlias
 from kfd.base.digest import Digest
 from kfd.base.ids import CandidateId
 
-__all__ = ["LEVELS", "AddResult", "AddStatus", "Archive", "Cell", "Elite", "clearly_better", "clearly_shorter"]
+__all__ = [
+    "LEVELS",
+    "AddResult",
+    "AddStatus",
+    "Archive",
+    "Cell",
+    "Elite",
+    "Niche",
+    "clearly_better",
+    "clearly_shorter",
+    "fittest",
+]
 
 LEVELS = 4
 """Levels on each of the three axes: memory, algorithm, parallelism (the paper's 4 x 4 x 4 grid)."""
@@ -25,6 +36,8 @@ SHORTER = 0.8
 """Length over the incumbent's from which on a newcomer is worth having though it is no faster."""
 
 Cell: TypeAlias = tuple[int, int, int]
+Niche: TypeAlias = tuple[int, ...]
+"""A cell, and the levels of further axes where some are configured: what one elite owns."""
 
 
 class AddStatus(IntEnum):
@@ -53,14 +66,23 @@ class Elite:
     """What was measured, so that it can be measured again."""
     length: int = 0
     """Characters of the kernel text; 0 where it is not known, which is never shorter."""
+    extra: tuple[int, ...] = ()
+    """Levels of further axes (``axes.extra_levels``)."""
 
     def __post_init__(self) -> None:
         if not all(0 <= level < LEVELS for level in self.cell):
             raise ValueError(f"no such cell: {self.cell}; each axis has levels 0 to {LEVELS - 1}")
+        if not all(0 <= level < LEVELS for level in self.extra):
+            raise ValueError(f"no such niche: {self.niche}; each axis has levels 0 to {LEVELS - 1}")
         if not all(math.isfinite(x) for x in (self.fitness, self.speedup, self.low, self.high)):
             raise ValueError(f"{self.candidate}: fitness, speedup and interval must be finite")
         if not 0 < self.low <= self.speedup <= self.high:
             raise ValueError(f"{self.candidate}: the interval must enclose the speedup")
+
+    @property
+    def niche(self) -> Niche:
+        """What it competes for."""
+        return (*self.cell, *self.extra)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +92,14 @@ class AddResult:
     status: AddStatus
     improvement: float
     replaced: CandidateId | None
+
+
+def fittest(elites: Iterable[Elite]) -> dict[Cell, float]:
+    """The highest fitness in each cell that is held, whatever the niches within it."""
+    found: dict[Cell, float] = {}
+    for elite in elites:
+        found[elite.cell] = max(elite.fitness, found.get(elite.cell, elite.fitness))
+    return found
 
 
 def clearly_better(new: Elite, old: Elite) -> bool:
@@ -99,11 +129,11 @@ class Archive:
         self, elites: Iterable[Elite] = (), champion: CandidateId | None = None, champions: Iterable[Elite] = ()
     ) -> None:
         """``champions``: all that there were, in any order; what no shorter kernel may fall behind."""
-        self._cells: dict[Cell, Elite] = {}
+        self._cells: dict[Niche, Elite] = {}
         for elite in elites:
-            if elite.cell in self._cells:
-                raise ValueError(f"two elites for cell {elite.cell}")
-            self._cells[elite.cell] = elite
+            if elite.niche in self._cells:
+                raise ValueError(f"two elites for cell {elite.niche}")
+            self._cells[elite.niche] = elite
         self._champion = next((elite for elite in self._cells.values() if elite.candidate == champion), None)
         if self._champion is None:
             self._champion = self._fastest()
@@ -116,7 +146,7 @@ class Archive:
         Else its cell's elite, when it is shorter and seems no slower. One that it has lost to is no rival any more.
         None: it displaces nobody.
         """
-        old = self._cells.get(new.cell)
+        old = self._cells.get(new.niche)
         for one in (self._champion, old):
             if one is not None and one.candidate != lost_to and clearly_better(new, one):
                 return one
@@ -129,7 +159,7 @@ class Archive:
         It must be a fifth shorter and its speedup over the baseline not clearly worse; in the champion's place it must
         also not be below the highest lower bound that any champion had, so that fifty small losses are not added up.
         """
-        held = self._cells.get(new.cell)
+        held = self._cells.get(new.niche)
         if held is None or held.candidate != old or not clearly_shorter(new, held) or clearly_better(held, new):
             return False
         is_champion = self._champion is not None and self._champion.candidate == old
@@ -140,11 +170,11 @@ class Archive:
 
         ``beaten``: whom a measurement side by side said it is faster than, or that it may shorten.
         """
-        old, champion = self._cells.get(new.cell), self._champion
+        old, champion = self._cells.get(new.niche), self._champion
         conquers = champion is None or beaten == champion.candidate
         if old is not None and not conquers and beaten != old.candidate:
             return AddResult(status=AddStatus.NOT_ADDED, improvement=0.0, replaced=None)
-        self._cells[new.cell] = new
+        self._cells[new.niche] = new
         if conquers:
             self._champion = new
             self._floor = max(self._floor, new.low)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from kfd.core.search.archive import Cell
+from kfd.core.search.archive import Niche
 
 __all__ = ["Crowd", "crowd"]
 
@@ -24,7 +24,7 @@ MOST_IN_ONE_CELL = 0.8
 class Crowd:
     """A cell that holds most of the correct kernels, as it was when that was first seen."""
 
-    cell: Cell
+    cell: Niche
     inside: int
     correct: int
 
@@ -34,7 +34,7 @@ class Crowd:
         return self.inside / self.correct
 
 
-def crowd(correct: Mapping[Cell, int]) -> Crowd | None:
+def crowd(correct: Mapping[Niche, int]) -> Crowd | None:
     """The cell that holds more than four fifths of at least 40 correct kernels. ``correct``: how many each cell has."""
     total = sum(correct.values())
     if total < LEAST_CORRECT_KERNELS:

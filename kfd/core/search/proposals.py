@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from kfd.base.ids import CandidateId
 from kfd.core.search.archive import Cell, Elite
+from kfd.core.search.axes import ExtraAxis
 from kfd.core.search.bandit import BanditPolicy
 from kfd.core.search.gradient import GradientPolicy
 from kfd.core.search.hints import Hint, HintPolicy
@@ -43,6 +44,8 @@ class SearchPolicy:
     """Names and shares."""
     inspirations: int = 0
     """Other elites shown in a prompt, at most."""
+    axes: tuple[ExtraAxis, ...] = ()
+    """Further axes of the archive, beside memory, algorithm and parallelism: length, registers, vectors."""
     best_of_n: bool = False
     """Plain sampling, to compare with at the same budget: every question asks to rewrite the task's own kernel (or to
     write one from nothing), and nothing is shown, learnt, repaired or swept. Only `models` and `plateau` stand beside

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from kfd.base.ids import CandidateId
 from kfd.core.dice import Dice
-from kfd.core.search.archive import Cell, Elite
+from kfd.core.search.archive import Cell, Elite, Niche, fittest
 from kfd.core.search.bandit import Arm, Bandit
 from kfd.core.search.crowding import Crowd, crowd
 from kfd.core.search.gradient import GradientField
@@ -54,7 +54,7 @@ class Search:
         self._odds = Odds()
         self._restarted_at = -1
         self._has_judged = False
-        self._correct: dict[Cell, int] = {}
+        self._correct: dict[Niche, int] = {}
         self._crowd: Crowd | None = None
         self._initial: Elite | None = None
 
@@ -133,7 +133,7 @@ class Search:
 
     def _count(self, child: Elite, *, is_asked: bool) -> None:
         if is_asked and self._crowd is None:
-            self._correct[child.cell] = self._correct.get(child.cell, 0) + 1
+            self._correct[child.niche] = self._correct.get(child.niche, 0) + 1
             self._crowd = crowd(self._correct)
 
     @property
@@ -309,7 +309,7 @@ class Search:
     def _parent(self, askable: list[Elite], ordinal: int, strategy: Strategy) -> Elite:
         strengths: dict[Cell, float] = {}
         if strategy is Strategy.CURIOSITY:
-            strengths = self._gradient.strengths({elite.cell: elite.fitness for elite in askable}, ordinal)
+            strengths = self._gradient.strengths(fittest(askable), ordinal)
         shares = strategy_weights(strategy, askable, self._policy.parents, strengths, self._children)
         return self._dice.pick(askable, shares, "parent", ordinal)
 
@@ -341,7 +341,7 @@ class Search:
         hints: tuple[Hint, ...] = ()
         is_told = self._policy.hints.limit > 0 and strategy != BEST_OF_N
         if is_told and parent is not None and operator in (Operator.REWRITE, Operator.PATCH):
-            held = {elite.cell: elite.fitness for elite in among}
+            held = fittest(among)
             here = self._gradient.at(parent.cell, held, ordinal)
             trends = self._gradient.trends(ordinal)
             hints = hints_at(parent.cell, here, self._policy.hints, trends=trends, occupied=held)
@@ -370,7 +370,7 @@ class Search:
             return ()
         best = max(others, key=lambda elite: (elite.fitness, -elite.ordinal))
         rest = [elite for elite in others if elite is not best]
-        rest.sort(key=lambda elite: self._dice.roll(f"inspiration:{elite.cell}", ordinal))
+        rest.sort(key=lambda elite: self._dice.roll(f"inspiration:{elite.niche}", ordinal))
         return tuple(elite.candidate for elite in [best, *rest[: self._policy.inspirations - 1]])
 
     def _reaction_name(self) -> str:

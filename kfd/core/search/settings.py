@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeVar
 
+from kfd.core.search.axes import ExtraAxis
 from kfd.core.search.bandit import BanditPolicy
 from kfd.core.search.prompt_archive import Region
 from kfd.core.search.proposals import SearchPolicy
@@ -22,7 +23,7 @@ __all__ = ["SettingsError", "policy_of"]
 MAX_MODELS = 32
 MAX_NAME = 100
 
-_BESIDE_BEST_OF_N = ("best_of_n", "models", "plateau")
+_BESIDE_BEST_OF_N = ("axes", "best_of_n", "models", "plateau")
 """What still means something when every question is the same."""
 
 P = TypeVar("P")
@@ -42,6 +43,8 @@ def policy_of(given: Mapping[str, object], defaults: SearchPolicy | None = None)
         path = f"search.{key}"
         if key == "models":
             made[key] = _models(value)
+        elif key == "axes":
+            made[key] = _axes(path, value)
         elif key == "inspirations":
             made[key] = _whole_number(path, value)
         elif key == "best_of_n":
@@ -126,6 +129,16 @@ def _regions(path: str, value: object) -> tuple[Region, ...]:
     if not isinstance(value, list | tuple) or not all(item in names for item in value):
         raise SettingsError(f"{path} is a list of {', '.join(names)}, not {_shown(value)}")
     return tuple(region for region in Region if region.value in value)
+
+
+def _axes(path: str, value: object) -> tuple[ExtraAxis, ...]:
+    """``search.axes``: a list of further axes, each once."""
+    known = {axis.value: axis for axis in ExtraAxis}
+    given = value if isinstance(value, list | tuple) else ()
+    found = tuple(known[item] for item in given if isinstance(item, str) and item in known)
+    if not isinstance(value, list | tuple) or len(found) != len(given) or len(set(found)) != len(found):
+        raise SettingsError(f"{path} is a list of {', '.join(known)}, each at most once, not {_shown(value)}")
+    return found
 
 
 def _models(value: object) -> tuple[tuple[str, float], ...]:

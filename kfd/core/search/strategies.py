@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from kfd.core.dice import Dice
-from kfd.core.search.archive import Cell, Elite
+from kfd.core.search.archive import Cell, Elite, Niche
 
 __all__ = ["Islands", "ParentWeights", "Strategy", "choose_strategy", "rank_weights", "strategy_weights"]
 
@@ -102,7 +102,7 @@ class Islands:
     def __init__(self, weights: ParentWeights) -> None:
         self._count = weights.islands
         self._interval = weights.migration_interval
-        self._cells: list[dict[Cell, Elite]] = [{} for _ in range(self._count)]
+        self._cells: list[dict[Niche, Elite]] = [{} for _ in range(self._count)]
         self._seen = 0
 
     @property
@@ -122,9 +122,9 @@ class Islands:
     def add(self, elite: Elite, island: int) -> None:
         """A correct child of this island; kept when it is the best of its cell there."""
         cells = self._cells[island % self._count]
-        old = cells.get(elite.cell)
+        old = cells.get(elite.niche)
         if old is None or elite.fitness > old.fitness:
-            cells[elite.cell] = elite
+            cells[elite.niche] = elite
 
     def evaluated(self) -> bool:
         """Count one evaluation; migrate when the interval is full. Whether it migrated."""
@@ -141,5 +141,5 @@ class Islands:
         """Empty the island whose best is lowest and seed it anew; its number."""
         heights = [max((e.fitness for e in cells.values()), default=-math.inf) for cells in self._cells]
         worst = min(range(self._count), key=lambda island: (heights[island], island))
-        self._cells[worst] = {seed.cell: seed}
+        self._cells[worst] = {seed.niche: seed}
         return worst
