@@ -71,6 +71,16 @@ def test_the_first_rule_that_fits_is_named(
     assert "\n" not in found
 
 
+def test_a_roof_of_a_case_that_nobody_timed_is_passed_over() -> None:
+    result = measured(("a", 8_000, 10, 100))
+    more = replace(
+        result,
+        roofs=(*result.roofs, Roof(case="b", moved_bytes=1 << 40, copy_ns=1), Roof(case="c", moved_bytes=1, copy_ns=1)),
+        comparisons=(*result.comparisons, replace(result.comparisons[0], case="c", candidate_ns=(), baseline_ns=())),
+    )
+    assert bottleneck((), more) == bottleneck((), result)
+
+
 def test_lines_are_what_the_compiler_told_and_no_bookkeeping() -> None:
     facts = (
         ("artifact_bytes", "16000"),
