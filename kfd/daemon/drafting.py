@@ -88,7 +88,6 @@ class Drafter:
             return
         task = asyncio.get_running_loop().create_task(self._draft(request), name=f"draft {request.candidate}")
         self._running[request.candidate] = task
-        task.add_done_callback(lambda _: self._running.pop(request.candidate, None))
 
     def stop_draft(self, candidate: str) -> None:
         """Stop one draft; it posts nothing any more."""
@@ -99,6 +98,7 @@ class Drafter:
     async def close(self) -> None:
         """Stop all drafts and release the generators."""
         tasks = list(self._running.values())
+        self._running.clear()
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

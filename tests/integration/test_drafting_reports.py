@@ -126,6 +126,36 @@ def request(campaign: CampaignSpec, parent: int, child: int) -> DraftRequest:
     )
 
 
+class Silent(Scripted):
+    """A model that never answers."""
+
+    async def answer(self, ask: Ask) -> Answer | Miss:
+        self.asks.append(ask)
+        await asyncio.Event().wait()
+        raise AssertionError("nobody sets the event")
+
+
+async def test_a_draft_that_is_stopped_and_started_at_once_is_still_known(tmp_path: Path) -> None:
+    archive = pack(write_sim_task(tmp_path / "task"))
+    ended: list[DraftEvent] = []
+
+    async def archive_of(_: Digest) -> bytes:
+        return archive
+
+    drafter = Drafter({"scripted": Silent()}, Store(load(archive).spec.kernel.text), archive_of, ended.append)
+    one = request(replace(sim_spec("stopped"), generator="scripted"), 1, 2)
+    drafter.start_draft(one)
+    await asyncio.sleep(0)
+    drafter.stop_draft(one.candidate)
+    drafter.start_draft(one)
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert drafter.running == 1  # else it could not be stopped, and would go on spending
+    drafter.stop_draft(one.candidate)
+    assert (drafter.running, ended) == (0, [])
+    await drafter.close()
+
+
 async def test_d21_every_parent_comes_with_its_own_messages_however_many_there_were(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
