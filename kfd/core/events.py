@@ -112,6 +112,8 @@ class Drafted:
     """Hex SHA-256 of the whole kernel text."""
     kernel_text: str
     normal: str
+    shape: str
+    """Hex SHA-256 of the source without its own names: equal ones are near-duplicates."""
     cell: Cell
     space: Declared | None = None
     """What a template declares."""

@@ -28,6 +28,7 @@ from kfd.daemon.exemplars import Exemplars, Texts
 from kfd.llm.port import Answer, Ask, Generator, Miss, ProviderFault
 from kfd.prompting import answers, render
 from kfd.prompting.claims import claimed_algorithm
+from kfd.prompting.reading import drafted
 from kfd.prompting.render import Exemplar, PromptRequest, PromptTooLong
 from kfd.store.rows import pack
 from kfd.tasks import Task, load
@@ -262,7 +263,7 @@ def _ended(request: DraftRequest, prepared: _Prepared, heard: asking.Heard, tall
     space = tuning.declared(parsed.kernel) if request.operator is Operator.TEMPLATE else None
     return DraftArrived(
         candidate=request.candidate,
-        drafted=tuning.drafted(
+        drafted=drafted(
             parsed.kernel,
             request.campaign.toolchain,
             space=space,

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
-
 from kfd.core.commands import DraftRequest
-from kfd.core.events import DraftArrived, Drafted, DraftEvent, DraftRejected
+from kfd.core.events import DraftArrived, DraftEvent, DraftRejected
 from kfd.core.search.tuning import Declared
-from kfd.prompting import features, language
-from kfd.prompting.claims import with_claim
+from kfd.prompting.reading import drafted
 from kfd.store.rows import pack
 from kfd.tasks import templated
 from kfd.tasks.baking import baked
@@ -16,24 +13,10 @@ from kfd.tasks.launchplan import in_device_form
 from kfd.tasks.spec import KernelFile, TaskSpec
 from kfd.tasks.tunables import PlanError, parse
 
-__all__ = ["NOT_TUNABLE", "declared", "drafted", "kernel_of", "migrant", "point"]
+__all__ = ["NOT_TUNABLE", "declared", "kernel_of", "migrant", "point"]
 
 NOT_TUNABLE = "not_tunable"
 """Why a point is discarded whose values cannot be put into its template."""
-
-
-def drafted(
-    kernel: KernelFile, toolchain: str, *, space: Declared | None = None, algorithm: int | None = None
-) -> Drafted:
-    """A kernel as the core knows it. ``algorithm``: the level that its author claims, where the source shows none."""
-    text = kernel.text
-    return Drafted(
-        source=hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest(),
-        kernel_text=text,
-        normal=features.normal_form(text, language.of_path(kernel.path)).hash,
-        cell=with_claim(features.behaviour(text, toolchain), algorithm),
-        space=space,
-    )
 
 
 def declared(kernel: KernelFile) -> Declared | None:

@@ -19,7 +19,7 @@ from kfd.prompting.levels_source import live_parts
 from kfd.tasks import tunables
 from kfd.tasks.targets import TOOLCHAINS
 
-__all__ = ["behaviour", "normal_form"]
+__all__ = ["behaviour", "normal_form", "statements"]
 
 
 @lru_cache(maxsize=128)  # a parent is asked about many times, a child when it is parsed and when it is screened
@@ -29,12 +29,12 @@ def normal_form(text: str, language: Language = C) -> Digest:
     Line ends count where they mean something: at the end of a preprocessor directive and of a line of Python. The
     comments that mean something count too: tunables and the launch plan (``kfd.tasks.tunables``).
     """
-    pieces = [*language.stream(text), *_statements(text, "TUNE"), *_statements(text, "LAUNCH")]
+    pieces = [*language.stream(text), *statements(text, "TUNE"), *statements(text, "LAUNCH")]
     return digest_of("\0".join(pieces).encode("utf-8", "surrogatepass"))
 
 
-def _statements(text: str, word: str) -> list[str]:
-    """The statements of one kind as they are read, without spacing."""
+def statements(text: str, word: str) -> list[str]:
+    """The statements of one kind (``TUNE``, ``LAUNCH``) as they are read, without spacing."""
     made: list[str] = []
     try:
         for _, rest in tunables.directives(text, word):
@@ -51,7 +51,7 @@ def behaviour(text: str, toolchain: str) -> tuple[int, int, int]:
     ``toolchain`` names the language and what its constructs are. Raises nothing: a text that does not parse is
     described by the parts that do, one of an unknown toolchain is read as C++.
     """
-    launched = frozenset(name for line in _statements(text, "LAUNCH") for name in re.findall(r"\blaunch (\w+)", line))
+    launched = frozenset(name for line in statements(text, "LAUNCH") for name in re.findall(r"\blaunch (\w+)", line))
     if of_toolchain(toolchain) is PYTHON:
         return levels_triton.levels(text, launched)
     live = live_parts(text, launched)

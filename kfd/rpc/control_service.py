@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import os
 import time
 from collections.abc import AsyncIterator, Callable
@@ -28,7 +27,7 @@ from kfd.core.events import (
 from kfd.core.fleet.model import CallId
 from kfd.core.search.budgets import ZERO
 from kfd.core.views import CampaignView
-from kfd.prompting import features, language
+from kfd.prompting.reading import drafted
 from kfd.rpc import prompts, translate
 from kfd.rpc.port import Archives, Desk, LiveReactor, ReadModels
 from kfd.rpc.submission import Defaults, spec_of
@@ -305,13 +304,7 @@ class ControlService(control_pb2_grpc.ControlServiceServicer):
 def _initial(task: TaskSpec, toolchain: str) -> Drafted | None:
     if task.kernel.is_empty:
         return None
-    text = task.kernel.text
-    return Drafted(
-        source=hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest(),
-        kernel_text=text,
-        normal=features.normal_form(text, language.of_path(task.kernel.path)).hash,
-        cell=features.behaviour(text, toolchain),
-    )
+    return drafted(task.kernel, toolchain)
 
 
 def _printable(text: str | None) -> str:

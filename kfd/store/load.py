@@ -97,6 +97,10 @@ async def _load_campaign(connection: aiosqlite.Connection, loaded: Loaded, snaps
     ) as cursor:
         loaded.normals = {row[0] async for row in cursor}
     async with connection.execute(
+        "SELECT DISTINCT shape FROM candidate WHERE campaign = ? AND shape <> ''", (campaign,)
+    ) as cursor:
+        loaded.shapes = {row[0] async for row in cursor}
+    async with connection.execute(
         "SELECT parent_source, operator, count(*) FROM candidate WHERE campaign = ? AND ordinal > 0 "
         "AND outcome <> ? GROUP BY parent_source, operator",
         (campaign, DiscardReason.NO_RECORDING.value),

@@ -58,7 +58,7 @@ CANDIDATE_COLUMNS = (
     "campaign, ordinal, state, outcome, text, operator, parent, parent_source, inspirations, nth, generation, "
     "repair_depth, model, source, normal, cell, artifact, fitness, speedups, input_tokens, output_tokens, worker, "
     "rival, rival_artifact, confirmations, length, asked_at, asked_model, variant, strategy, reaction, island, hints, "
-    "parent_cell, parent_fitness, told, told_fitness, kept, best, space, point, origin, extra"
+    "parent_cell, parent_fitness, told, told_fitness, kept, best, space, point, origin, extra, shape"
 )
 
 RECORD_COLUMNS = (
@@ -189,6 +189,7 @@ def candidate_row(campaign: CampaignId, candidate: Candidate) -> Row:
         " ".join(f"{name}={value}" for name, value in candidate.values),
         candidate.origin,
         cell_text(candidate.extra),
+        candidate.shape,
     )
 
 
@@ -226,6 +227,7 @@ def candidate_from_row(row: Row) -> Candidate:
         values=_values(row[40]),
         origin=None if row[41] is None else CandidateId(row[41]),
         extra=levels_from_text(row[42]),
+        shape=row[43],
         asked=Asked(
             at=row[26],
             model=row[27],

@@ -102,6 +102,7 @@ class Rows:
             ],
             broken=[as_broken(c) for c in told if learning.is_repairable(spec, c) and c.id not in repaired],
             normals={c.normal for c in mine if c.normal},
+            shapes={c.shape for c in mine if c.shape},
             answered=answered,
             closed={(c.parent_source, c.operator.value) for c in mine if c.outcome == missed},
             outcomes=[learning.outcome_of(c, spec) for c in told if c.outcome != missed],

@@ -120,7 +120,7 @@ def sim_spec(key: str = "sim-1", **changes: object) -> CampaignSpec:
 def drafted(text: str, cell: Cell = (0, 0, 0)) -> Drafted:
     """What a drafter would say of a source."""
     hash_ = hashlib.sha256(text.encode()).hexdigest()
-    return Drafted(source=hash_, kernel_text=text, normal=hash_, cell=cell)
+    return Drafted(source=hash_, kernel_text=text, normal=hash_, shape=hash_, cell=cell)
 
 
 def speedup(value: float, baseline: str = "reference") -> Speedup:

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kfd.core.events import DraftArrived
-from kfd.daemon.tuning import drafted, migrant, point
+from kfd.daemon.tuning import migrant, point
 from kfd.prompting.claims import WORDS, claimed_algorithm, with_claim
+from kfd.prompting.reading import drafted
 from kfd.prompting.render import prompt
 from tests.unit.test_prompting_render import SPEC, kernel
 from tests.unit.test_prompting_tokens import full

@@ -13,7 +13,8 @@ from kfd.core.commands import DraftRequest
 from kfd.core.events import DraftArrived, DraftRejected
 from kfd.core.search.operators import Operator
 from kfd.core.search.tuning import Declared, TunePolicy
-from kfd.daemon.tuning import NOT_TUNABLE, declared, drafted, point
+from kfd.daemon.tuning import NOT_TUNABLE, declared, point
+from kfd.prompting.reading import drafted
 from kfd.tasks.baking import baked
 from kfd.tasks.tunables import PlanError, parse
 from kfd.testing.simulation import sim_spec

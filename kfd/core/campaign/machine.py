@@ -84,10 +84,12 @@ class Campaign(Deciding):
             state=CandidateState.BUILDING,
             source=initial.source,
             normal=initial.normal,
+            shape=initial.shape,
             length=len(initial.kernel_text),
             cell=initial.cell,
         )
         self._normals.add(initial.normal)
+        self._shapes.add(initial.shape)
         self._initial = candidate
         self._next_ordinal = 1
         if text is not None:
@@ -129,20 +131,30 @@ class Campaign(Deciding):
             candidate,
             source=drafted.source,
             normal=drafted.normal,
+            shape=drafted.shape,
             length=len(drafted.kernel_text),
             cell=drafted.cell,
             space=drafted.space,
         )
         out: list[Output] = [*spent, *(SaveText(candidate=candidate.id, text=text) for text in event.texts)]
-        if drafted.normal in self._normals:
-            reason = "the same code, comments and spacing aside, was judged before"
-            out += self._discard(candidate, DiscardReason.DUPLICATE, reason)
+        twin = self._twin(drafted)
+        if twin is not None:
+            out += self._discard(candidate, *twin)
         else:
             self._normals.add(drafted.normal)
+            self._shapes.add(drafted.shape)
             candidate = replace(candidate, state=CandidateState.BUILDING)
             out += self._put(candidate)
             out.append(Enqueue(job=build_job(self.spec, candidate, drafted.kernel_text)))
         return out + self.advance(now)
+
+    def _twin(self, drafted: Drafted) -> tuple[DiscardReason, str] | None:
+        """Why a source need not be built: it was judged before. A shape that is not known is no other's."""
+        if drafted.normal in self._normals:
+            return DiscardReason.DUPLICATE, "the same code, comments and spacing aside, was judged before"
+        if drafted.shape and drafted.shape in self._shapes:
+            return DiscardReason.NEAR_DUPLICATE, "the same code but for the names of its variables was judged before"
+        return None
 
     def _rejected(self, candidate: Candidate, event: DraftRejected, now: Instant) -> list[Output]:
         """An answer holds nothing usable: it costs its place in the budget, nothing is compiled."""

@@ -47,6 +47,7 @@ class Loaded:
     elites: list[Elite] = field(default_factory=list)
     broken: list[Broken] = field(default_factory=list)
     normals: set[str] = field(default_factory=set)
+    shapes: set[str] = field(default_factory=set)
     answered: dict[tuple[str, str], int] = field(default_factory=dict)
     closed: set[tuple[str, str]] = field(default_factory=set)
     """(parent digest, operator) of questions that had no answer."""

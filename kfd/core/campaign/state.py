@@ -91,6 +91,7 @@ class DiscardReason(StrEnum):
 
     NO_RECORDING = "no_recording"
     DUPLICATE = "duplicate"
+    NEAR_DUPLICATE = "near_duplicate"
     INCIDENT = "incident"
     CANCELLED = "cancelled"
     BUDGET = "budget"
@@ -210,6 +211,8 @@ class Candidate:
     """Hex SHA-256 of the kernel text; empty until an answer was taken."""
     normal: str = ""
     """Hex SHA-256 of the source without comments and spacing: equal normal forms are duplicates."""
+    shape: str = ""
+    """Hex SHA-256 of the source without the names of its variables: equal shapes are near-duplicates."""
     length: int = 0
     """Characters of the kernel text."""
     cell: Cell | None = None

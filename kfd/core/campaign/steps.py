@@ -80,6 +80,7 @@ class Steps:
         self._initial = loaded.initial
         self._broken = list(loaded.broken)
         self._normals = set(loaded.normals)
+        self._shapes = set(loaded.shapes)
         self._questions = Questions(loaded.spec.budget_candidates, loaded.answered, loaded.closed)
         self._spending = Spending(loaded.spec, loaded.record, loaded.open_candidates, loaded.spent)
         self._search = learning.restored(loaded)
