@@ -81,7 +81,8 @@ def family_figures(
 ) -> list[Figure]:
     """All figures of one family; of the harsh one only what it is there for: whether repairs pay."""
     if family == HARSH:
-        return mechanism_figures(pool, family, seeds, runs(pool, "ours", family, seeds), ("repair",))
+        return mechanism_figures(pool, family, seeds, seeds, runs(pool, "ours", family, seeds), ("repair",))
+    few = seeds[: max(2, len(seeds) // 2)]
     others = {
         name: pool.apply_async(peer_runs, (name, python, family, seeds[: PEER_SEEDS[family]]))
         for name, python in peers.items()
@@ -89,24 +90,24 @@ def family_figures(
     mine = runs(pool, "ours", family, seeds)
     found = []
     for name in PLAIN:
-        theirs = runs(pool, name, family, _half(seeds))
+        theirs = runs(pool, name, family, few)
         found.append(figure(f"vs_{name}", family, mine, theirs, BARS.get(name, {}).get(family)))
     for name, waiting in others.items():
         found.append(figure(f"vs_{name}", family, mine, waiting.get(), 1.0))
-    return found + mechanism_figures(pool, family, seeds, mine, tuple(MECHANISMS))
-
-
-def _half(seeds: Sequence[int]) -> Sequence[int]:
-    """The first half, and at least two of them."""
-    return seeds[: max(2, len(seeds) // 2)]
+    return found + mechanism_figures(pool, family, seeds, few, mine, tuple(MECHANISMS))
 
 
 def mechanism_figures(
-    pool: multiprocessing.pool.Pool, family: str, seeds: Sequence[int], mine: list[Result], names: Sequence[str]
+    pool: multiprocessing.pool.Pool,
+    family: str,
+    seeds: Sequence[int],
+    few: Sequence[int],
+    mine: list[Result],
+    names: Sequence[str],
 ) -> list[Figure]:
-    """What switching each mechanism over costs. ``mine``: the defaults on the same seeds."""
+    """What switching each mechanism over costs. ``few``: seeds for those that are off; ``mine``: the defaults."""
     found = []
     for name in names:
-        other = runs(pool, name, family, seeds if MECHANISMS[name] else _half(seeds))
+        other = runs(pool, name, family, seeds if MECHANISMS[name] else few)
         found.append(figure(f"{'without' if MECHANISMS[name] else 'with'}_{name}", family, other, mine, None))
     return found
