@@ -10,7 +10,7 @@ from statistics import median
 
 from benchmarks.figures import Figure
 from benchmarks.search.contestants import PLAIN
-from benchmarks.search.figures import ratio_of_medians
+from benchmarks.search.figures import difference_of_shares, ratio_of_medians
 from benchmarks.search.harsh import HARSH
 from benchmarks.search.landscape import FAMILIES
 from benchmarks.search.ours import MECHANISMS, ours, switched, whole
@@ -61,8 +61,9 @@ def figure(name: str, family: str, one: list[Result], other: list[Result], bar: 
     money = ratio_of_medians([run.money for run in one], [run.money for run in other])
     medians = f"{median(run.evaluations for run in one):.0f} against {median(run.evaluations for run in other):.0f}"
     arrived = f"{sum(run.arrived for run in one) / pairs:.0%} and {sum(run.arrived for run in other) / pairs:.0%}"
+    _, low, high = difference_of_shares([run.arrived for run in one], [run.arrived for run in other])
     text = f"{medians} evaluations, {arrived} arrived within {BUDGET[family]}"
-    text += f"; money x{money.value:.2f} ({money.low:.2f} to {money.high:.2f})"
+    text += f" ({100 * low:+.1f} to {100 * high:+.1f} points); money x{money.value:.2f} ({money.low:.2f} to {money.high:.2f})"
     return Figure(
         figure=f"search.{family}.{name}",
         value=round(ratio.value, 4),
