@@ -63,7 +63,8 @@ def figure(name: str, family: str, one: list[Result], other: list[Result], bar: 
     arrived = f"{sum(run.arrived for run in one) / pairs:.0%} and {sum(run.arrived for run in other) / pairs:.0%}"
     _, low, high = difference_of_shares([run.arrived for run in one], [run.arrived for run in other])
     text = f"{medians} evaluations, {arrived} arrived within {BUDGET[family]}"
-    text += f" ({100 * low:+.1f} to {100 * high:+.1f} points); money x{money.value:.2f} ({money.low:.2f} to {money.high:.2f})"
+    text += f" ({100 * low:+.1f} to {100 * high:+.1f} points)"
+    text += f"; money x{money.value:.2f} ({money.low:.2f} to {money.high:.2f})"
     return Figure(
         figure=f"search.{family}.{name}",
         value=round(ratio.value, 4),
