@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import median
+from statistics import mean, median, stdev
 
-__all__ = ["Ratio", "ratio_of_medians"]
+__all__ = ["Ratio", "difference_of_shares", "ratio_of_medians"]
 
 RESAMPLES = 1000
 
@@ -39,3 +40,16 @@ def ratio_of_medians(ours: Sequence[float], theirs: Sequence[float]) -> Ratio:
     ratios.sort()
     low, high = ratios[int(0.025 * RESAMPLES)], ratios[int(0.975 * RESAMPLES)]
     return Ratio(value=median(ours) / median(theirs), low=low, high=high, n=count)
+
+
+def difference_of_shares(ours: Sequence[bool], theirs: Sequence[bool]) -> tuple[float, float, float]:
+    """Share of ours that hold less that of theirs, with its 95 % interval (low, high) over pairs, normal approximation.
+
+    Raises ValueError for lists of different length or fewer than two pairs.
+    """
+    if len(ours) != len(theirs) or len(ours) < 2:
+        raise ValueError("paired lists of at least two runs are needed")
+    differences = [float(a) - float(b) for a, b in zip(ours, theirs, strict=True)]
+    middle = mean(differences)
+    half = 1.96 * stdev(differences) / math.sqrt(len(differences))
+    return middle, middle - half, middle + half

@@ -34,11 +34,14 @@ def whole() -> SearchPolicy:
 def _switched(policy: SearchPolicy, mechanism: str, on: bool) -> SearchPolicy:
     """The policy with one mechanism on or off; one that is off by default comes with a value tried in tuning."""
     parents, operators = policy.parents, policy.operators
+    ranked = parents.fitness or parents.curiosity
     changed = {
-        "fitness_parents": {"parents": replace(parents, fitness=(parents.fitness or 0.9) if on else 0.0)},
+        "fitness_parents": {"parents": replace(parents, fitness=(parents.fitness or 2.0) if on else 0.0)},
         "curiosity": {"parents": replace(parents, curiosity=(parents.curiosity or 2.0) if on else 0.0)},
-        # Off: as many parents by rank alone, so that what the gradients add to the ranks is seen by itself.
-        "gradient": {"parents": parents if on else replace(parents, fitness=parents.curiosity, curiosity=0.0)},
+        # As many parents by gradient and rank in place of rank alone: what the gradients add to the ranks.
+        "gradient": {
+            "parents": replace(parents, fitness=0.0 if on else ranked, curiosity=ranked if on else 0.0),
+        },
         "island": {"parents": replace(parents, island=1.0 if on else 0.0)},
         "hints": {"hints": replace(policy.hints, limit=(policy.hints.limit or 1) if on else 0)},
         "crossover": {"operators": replace(operators, crossover=0.2 if on else 0.0)},

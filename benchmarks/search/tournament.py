@@ -10,7 +10,7 @@ from statistics import median
 
 from benchmarks.figures import Figure
 from benchmarks.search.contestants import PLAIN
-from benchmarks.search.figures import ratio_of_medians
+from benchmarks.search.figures import difference_of_shares, ratio_of_medians
 from benchmarks.search.harsh import HARSH
 from benchmarks.search.landscape import FAMILIES
 from benchmarks.search.ours import MECHANISMS, ours, switched, whole
@@ -61,7 +61,9 @@ def figure(name: str, family: str, one: list[Result], other: list[Result], bar: 
     money = ratio_of_medians([run.money for run in one], [run.money for run in other])
     medians = f"{median(run.evaluations for run in one):.0f} against {median(run.evaluations for run in other):.0f}"
     arrived = f"{sum(run.arrived for run in one) / pairs:.0%} and {sum(run.arrived for run in other) / pairs:.0%}"
+    _, low, high = difference_of_shares([run.arrived for run in one], [run.arrived for run in other])
     text = f"{medians} evaluations, {arrived} arrived within {BUDGET[family]}"
+    text += f" ({100 * low:+.1f} to {100 * high:+.1f} points)"
     text += f"; money x{money.value:.2f} ({money.low:.2f} to {money.high:.2f})"
     return Figure(
         figure=f"search.{family}.{name}",
@@ -81,7 +83,8 @@ def family_figures(
 ) -> list[Figure]:
     """All figures of one family; of the harsh one only what it is there for: whether repairs pay."""
     if family == HARSH:
-        return mechanism_figures(pool, family, seeds, runs(pool, "ours", family, seeds), ("repair",))
+        return mechanism_figures(pool, family, seeds, seeds, runs(pool, "ours", family, seeds), ("repair",))
+    few = seeds[: max(2, len(seeds) // 2)]
     others = {
         name: pool.apply_async(peer_runs, (name, python, family, seeds[: PEER_SEEDS[family]]))
         for name, python in peers.items()
@@ -89,24 +92,24 @@ def family_figures(
     mine = runs(pool, "ours", family, seeds)
     found = []
     for name in PLAIN:
-        theirs = runs(pool, name, family, _half(seeds))
+        theirs = runs(pool, name, family, few)
         found.append(figure(f"vs_{name}", family, mine, theirs, BARS.get(name, {}).get(family)))
     for name, waiting in others.items():
         found.append(figure(f"vs_{name}", family, mine, waiting.get(), 1.0))
-    return found + mechanism_figures(pool, family, seeds, mine, tuple(MECHANISMS))
-
-
-def _half(seeds: Sequence[int]) -> Sequence[int]:
-    """The first half, and at least two of them."""
-    return seeds[: max(2, len(seeds) // 2)]
+    return found + mechanism_figures(pool, family, seeds, few, mine, tuple(MECHANISMS))
 
 
 def mechanism_figures(
-    pool: multiprocessing.pool.Pool, family: str, seeds: Sequence[int], mine: list[Result], names: Sequence[str]
+    pool: multiprocessing.pool.Pool,
+    family: str,
+    seeds: Sequence[int],
+    few: Sequence[int],
+    mine: list[Result],
+    names: Sequence[str],
 ) -> list[Figure]:
-    """What switching each mechanism over costs. ``mine``: the defaults on the same seeds."""
+    """What switching each mechanism over costs. ``few``: seeds for those that are off; ``mine``: the defaults."""
     found = []
     for name in names:
-        other = runs(pool, name, family, seeds if MECHANISMS[name] else _half(seeds))
+        other = runs(pool, name, family, seeds if MECHANISMS[name] else few)
         found.append(figure(f"{'without' if MECHANISMS[name] else 'with'}_{name}", family, other, mine, None))
     return found

@@ -172,11 +172,18 @@ def _search(generator: str, wanted: tuple[str, ...], defaults: Defaults) -> Sear
     models = _models(wanted, defaults)
     policy = defaults.search
     if generator == "recorded":
-        # Recordings answer these three; whatever else is asked would only use up the questions.
+        # Recordings answer rewrites, patches and repairs; whatever else is asked would only use up the questions.
+        # Repairs are off by default because new kernels of a model do as well; recorded ones cost nobody anything.
         drawn = (policy.operators.rewrite, policy.operators.patch)
         rewrite, patch = drawn if any(drawn) else (1.0, 0.0)
         operators = replace(
-            policy.operators, rewrite=rewrite, patch=patch, crossover=0.0, template_every=0, simplify_every=0
+            policy.operators,
+            rewrite=rewrite,
+            patch=patch,
+            crossover=0.0,
+            repair_depth=max(1, policy.operators.repair_depth),
+            template_every=0,
+            simplify_every=0,
         )
         policy = replace(policy, operators=operators)
     if generator == "openai":

@@ -59,11 +59,12 @@ def write_sim_task(folder: Path) -> Path:
 
 def source_with(directive: str, salt: object) -> str:
     """Contents of the EVOLVE block with a directive for the simulated device, told apart by a salt."""
+    # The salt is in the code, not in a name: what only renames its variables is a near-duplicate.
     return (
         f"// sim: {directive}\n"
         'extern "C" int solve(const float *x, float *y, int64_t n) {\n'
-        f"    const float one_{salt} = 1.0f;\n"
-        f"    for (int64_t i = 0; i < n; ++i) y[i] = x[i] + one_{salt};\n"
-        "    return 0;\n"
+        f'    const char *const salt = "{salt}";\n'
+        "    for (int64_t i = 0; i < n; ++i) y[i] = x[i] + 1.0f;\n"
+        "    return salt == nullptr;\n"
         "}\n"
     )

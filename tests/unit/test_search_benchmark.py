@@ -14,7 +14,7 @@ import pytest
 from benchmarks import sweep as sweep_benchmark
 from benchmarks.search import measure_space
 from benchmarks.search.contestants import PLAIN, Grid
-from benchmarks.search.figures import ratio_of_medians
+from benchmarks.search.figures import difference_of_shares, ratio_of_medians
 from benchmarks.search.harsh import HARSH, HarshModel
 from benchmarks.search.landscape import FAMILIES, Genome, cells, landscape, tables
 from benchmarks.search.model import FOLLOW, Question, SimulatedModel, SimulatedPrompt
@@ -152,6 +152,16 @@ def test_ratios_are_paired_and_their_interval_holds_them() -> None:
     assert (found.value, found.low, found.high, found.n) == (0.5, 0.5, 0.5, 50)
     with pytest.raises(ValueError, match="paired"):
         ratio_of_medians([1.0], [1.0, 2.0])
+
+
+def test_arrivals_are_compared_in_pairs() -> None:
+    some = [n % 4 > 0 for n in range(100)]
+    assert difference_of_shares(some, some) == (0.0, 0.0, 0.0)
+    middle, low, high = difference_of_shares(some, [n % 2 > 0 for n in range(100)])
+    assert middle == pytest.approx(0.25)
+    assert 0.15 < low < 0.25 < high < 0.35
+    with pytest.raises(ValueError, match="paired"):
+        difference_of_shares([True], [True])
 
 
 ADAPTER = """

@@ -25,7 +25,7 @@ DICE = Dice(5)
 REGIONS = {Region.STRATEGIES: "tile"}
 FIRST = Variant(id=variant_id(REGIONS), regions=REGIONS)
 PLAIN = SearchPolicy(
-    operators=OperatorPolicy(patch=0.4, template_every=0, crossover=0.0),
+    operators=OperatorPolicy(patch=0.4, repair_depth=1, template_every=0, crossover=0.0),
     plateau=PlateauPolicy(patience=0),
     prompts=PromptPolicy(period=0),
     inspirations=2,

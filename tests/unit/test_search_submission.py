@@ -66,6 +66,9 @@ def test_a_recorded_campaign_asks_only_what_can_be_recorded(task: TaskSpec) -> N
     assert (recorded.crossover, recorded.template_every, recorded.simplify_every) == (0.0, 0, 0)
     assert (recorded.rewrite, recorded.patch) == (everything.operators.rewrite, everything.operators.patch)
     assert search_of(task, everything, generator="openai").operators == everything.operators
+    for depth, expected in ((0, 1), (3, 3)):
+        deep = replace(SEARCH, operators=OperatorPolicy(repair_depth=depth))
+        assert search_of(task, deep, generator="recorded").operators.repair_depth == expected
     only = replace(SEARCH, operators=OperatorPolicy(rewrite=0.0, patch=0.0, crossover=1.0))
     assert search_of(task, only, generator="recorded").operators.rewrite == 1.0
 

@@ -44,7 +44,7 @@ class OperatorPolicy:
     """Share of SEARCH/REPLACE patches."""
     crossover: float = 0.0
     """Share of crossovers: the parent and the inspirations combined in one kernel; needs two occupied cells."""
-    repair_depth: int = 1
+    repair_depth: int = 0
     """Repairs in a row on one line of failures, while they come out right as often as new kernels do; 0 switches repair
     off."""
     template_every: int = 40

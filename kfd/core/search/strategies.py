@@ -41,9 +41,9 @@ class ParentWeights:
 
     uniform: float = 0.1
     """Share of parents drawn alike from all occupied cells."""
-    fitness: float = 0.0
+    fitness: float = 2.0
     """Share of parents drawn by their rank in fitness."""
-    curiosity: float = 2.0
+    curiosity: float = 0.0
     """Share of parents drawn by what the gradients promise."""
     island: float = 0.0
     """Share of parents drawn from one island in turn."""
