@@ -1,23 +1,17 @@
 """Recorded answers of the device-form tasks for OpenCL and SYCL, and the command that writes them.
 
-``python -m tests.integration.exec_device_answers`` writes the ``recorded`` folders afresh. Names hold the digest of the
-parent's whole text, so a folder must be written again whenever its kernel changes; a test holds folder and tree equal.
+``python -m tests.integration.exec_device_answers`` writes the ``recorded`` folders afresh. A folder must be
+written again whenever its kernel changes (``exec_recordings``).
 """
 
 from __future__ import annotations
 
-import shutil
-import sys
 from collections.abc import Callable
-from pathlib import Path
 
-from kfd.tasks import load, pack
 from tests.integration.exec_device_blocks import Language, matmul, softmax
-from tests.integration.exec_softmax_answers import Reply, patch, walk
+from tests.integration.exec_recordings import Reply, fenced, files_of, patch, write
 
-__all__ = ["TASKS", "TREES", "recordings"]
-
-TASKS = Path(__file__).resolve().parents[2] / "tasks"
+__all__ = ["TREES", "recordings"]
 
 README = """\
 Recorded answers, found by parent digest, operator and number of the ask. They were written by hand: kernels that do not
@@ -28,7 +22,7 @@ compile, whose launch plan is wrong, that are incorrect, that crash, and two gen
 
 def rewrite(language: Language, says: str, block: str, ends: str, *then: Reply, operator: str = "rewrite") -> Reply:
     """An answer with a whole block."""
-    return Reply(operator, f"{says}\n\n```{language.fence}\n{block}```\n", ends, list(then))
+    return fenced(language.fence, operator, says, block, ends, *then)
 
 
 def _softmax_groups(language: Language, tag: str) -> list[Reply]:
@@ -243,27 +237,10 @@ TREES: dict[str, Callable[[], list[Reply]]] = {
 }
 
 
-def recordings(name: str) -> dict[str, str]:
+def recordings(task: str) -> dict[str, str]:
     """Files of a task's ``recorded`` folder by name inside the task. Raises ValueError when two answers collide."""
-    spec = load(pack(TASKS / name)).spec
-    files = {"recorded/README.md": README}
-    for step in walk(spec.kernel, TREES[name](), spec.entry):
-        if files.setdefault(step.name, step.reply.text) != step.reply.text:
-            raise ValueError(f"two answers for {step.name}")
-    return files
-
-
-def main() -> None:
-    """Write the folders afresh."""
-    for name in TREES:
-        files = recordings(name)
-        shutil.rmtree(TASKS / name / "recorded", ignore_errors=True)
-        for file, text in files.items():
-            path = TASKS / name / file
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text)
-        sys.stderr.write(f"{name}: {len(files)} files\n")
+    return files_of(task, TREES[task](), README)
 
 
 if __name__ == "__main__":
-    main()
+    write((task, recordings(task)) for task in TREES)

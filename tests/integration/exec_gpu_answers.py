@@ -1,33 +1,23 @@
 """Recorded answers of the CUDA and Triton tasks, and the command that writes them.
 
-``python -m tests.integration.exec_gpu_answers`` writes the ``recorded`` folders afresh. Names hold the digest of the
-parent's whole text, so a folder must be written again whenever its kernel changes; a test holds folder and tree equal.
+``python -m tests.integration.exec_gpu_answers`` writes the ``recorded`` folders afresh. A folder must be
+written again whenever its kernel changes (``exec_recordings``).
 """
 
 from __future__ import annotations
 
-import shutil
-import sys
 from collections.abc import Callable, Mapping
-from pathlib import Path
 
-from kfd.tasks import load, pack
 from tests.integration.exec_gpu_blocks import matmul_cuda, matmul_triton, softmax_cuda, softmax_triton
-from tests.integration.exec_softmax_answers import Reply, patch, walk
+from tests.integration.exec_recordings import Reply, fenced, files_of, patch, write
 
-__all__ = ["TASKS", "TREES", "recordings"]
-
-TASKS = Path(__file__).resolve().parents[2] / "tasks"
+__all__ = ["TREES", "recordings"]
 
 README = """\
 Recorded answers, found by parent digest, operator and number of the ask. They were written by hand: a kernel that does
 not compile, some that are incorrect or crash, one that changes nothing, and two generations that are faster.
 `python -m tests.integration.exec_gpu_answers` writes them.
 """
-
-
-def _reply(fence: str, operator: str, says: str, block: str, ends: str, *then: Reply) -> Reply:
-    return Reply(operator, f"{says}\n\n```{fence}\n{block}```\n", ends, list(then))
 
 
 def _tree(
@@ -38,15 +28,15 @@ def _tree(
 ) -> list[Reply]:
     """Answers about the initial kernel: (text, block) of good ones, of bad ones by their end, and an edit in vain."""
     (first, one), (second, two), (third, three), (fourth, four) = good
-    faster = _reply(fence, "rewrite", first, one, "faster", _reply(fence, "rewrite", second, two, "faster"))
+    faster = fenced(fence, "rewrite", first, one, "faster", fenced(fence, "rewrite", second, two, "faster"))
     replies = [faster]
     mended = [(second, two), (third, three), (fourth, four)]
     for number, (ends, (says, block)) in enumerate(bad.items()):
         text, repaired = mended[number % len(mended)]
         verdict = ends.partition(" ")[0]
-        repair = _reply(fence, "repair", f"That was wrong, as the message says. {text}", repaired, "faster")
-        replies.append(_reply(fence, "rewrite", says, block, verdict, repair))
-    replies.append(_reply(fence, "rewrite", fourth, four, "faster"))
+        repair = fenced(fence, "repair", f"That was wrong, as the message says. {text}", repaired, "faster")
+        replies.append(fenced(fence, "rewrite", says, block, verdict, repair))
+    replies.append(fenced(fence, "rewrite", fourth, four, "faster"))
     replies.append(patch("The kernel reads well as it is; I only make the intent clearer.", [noop], "refused"))
     return replies
 
@@ -139,25 +129,8 @@ TREES: dict[str, Callable[[], list[Reply]]] = {
 
 def recordings(task: str) -> dict[str, str]:
     """Files of a task's ``recorded`` folder by name inside the task. Raises ValueError when two answers collide."""
-    spec = load(pack(TASKS / task)).spec
-    files = {"recorded/README.md": README}
-    for step in walk(spec.kernel, TREES[task](), spec.entry):
-        if files.setdefault(step.name, step.reply.text) != step.reply.text:
-            raise ValueError(f"two answers for {step.name}")
-    return files
-
-
-def main() -> None:
-    """Write the folders afresh."""
-    for task in TREES:
-        files = recordings(task)
-        shutil.rmtree(TASKS / task / "recorded", ignore_errors=True)
-        for name, text in files.items():
-            path = TASKS / task / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text)
-        sys.stderr.write(f"{task}: {len(files)} files\n")
+    return files_of(task, TREES[task](), README)
 
 
 if __name__ == "__main__":
-    main()
+    write((task, recordings(task)) for task in TREES)

@@ -1,22 +1,12 @@
 """The recorded answers of tasks/softmax_rows as a tree, and the command that writes them.
 
-``python -m tests.integration.exec_softmax_answers`` writes ``tasks/softmax_rows/recorded`` afresh. Names hold
-the digest of the parent's whole text, so the folder must be written again whenever the kernel changes; a test
-holds folder and tree equal.
+``python -m tests.integration.exec_softmax_answers`` writes ``tasks/softmax_rows/recorded`` afresh. The
+folder must be written again whenever the kernel changes (``exec_recordings``).
 """
 
 from __future__ import annotations
 
-import hashlib
-import shutil
-import sys
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from pathlib import Path
-
-from kfd.prompting.answers import Drafted, Rejected, parse
-from kfd.tasks import load, pack
-from kfd.tasks.spec import KernelFile
+from tests.integration.exec_recordings import TASKS, Reply, fenced, files_of, patch, write
 from tests.integration.exec_softmax_blocks import (
     HANGING,
     INTRINSICS,
@@ -30,9 +20,9 @@ from tests.integration.exec_softmax_blocks import (
     vector,
 )
 
-__all__ = ["FOLDER", "Reply", "Step", "recordings", "tree", "walk"]
+__all__ = ["FOLDER", "recordings", "tree"]
 
-FOLDER = Path(__file__).resolve().parents[2] / "tasks" / "softmax_rows"
+FOLDER = TASKS / "softmax_rows"
 
 README = """\
 Recorded answers, found by parent digest, operator and number of the ask. They were written by hand to go
@@ -48,35 +38,12 @@ SMALL = (
 LOOP = "    for (int64_t i = 0; i < rows; ++i) {\n"
 
 
-@dataclass
-class Reply:
-    """One recorded answer, and what was recorded for the candidate it makes.
-
-    ``ends`` is how the candidate must end: a verdict, ``slower``, ``faster`` (than the initial kernel), or
-    ``refused`` when the answer makes no candidate.
-    """
-
-    operator: str
-    text: str
-    ends: str
-    then: list[Reply] = field(default_factory=list)
-
-
-def code(says: str, block: str) -> str:
-    return f"{says}\n\n```cpp\n{block}```\n"
-
-
 def rewrite(says: str, block: str, ends: str, *then: Reply) -> Reply:
-    return Reply("rewrite", code(says, block), ends, list(then))
+    return fenced("cpp", "rewrite", says, block, ends, *then)
 
 
 def repair(says: str, block: str, *then: Reply, ends: str = "faster") -> Reply:
-    return Reply("repair", code(says, block), ends, list(then))
-
-
-def patch(says: str, edits: list[tuple[str, str]], ends: str, *then: Reply) -> Reply:
-    body = "".join(f"<<<<<<< SEARCH\n{old}=======\n{new}>>>>>>> REPLACE\n" for old, new in edits)
-    return Reply("patch", f"{says}\n\n{body}", ends, list(then))
+    return fenced("cpp", "repair", says, block, ends, *then)
 
 
 def _threads(ends: str = "faster", *then: Reply, pragma: str = PARALLEL) -> Reply:
@@ -279,50 +246,10 @@ def tree() -> list[Reply]:
     ]
 
 
-@dataclass(frozen=True)
-class Step:
-    """One answer in its place: name of its file, what it was asked about, what it makes."""
-
-    name: str
-    reply: Reply
-    made: KernelFile | Rejected
-    depth: int
-
-
-def walk(kernel: KernelFile, replies: list[Reply], entry: str, depth: int = 1) -> Iterator[Step]:
-    """Every answer below a kernel, through the same parser as a campaign's."""
-    parent = hashlib.sha256(kernel.text.encode()).hexdigest()[:12]
-    asked: dict[str, int] = {}
-    for reply in replies:
-        nth = asked.get(reply.operator, 0)
-        asked[reply.operator] = nth + 1
-        result = parse(reply.text, "stop", reply.operator, kernel, entry)
-        made = result.kernel if isinstance(result, Drafted) else result
-        yield Step(f"recorded/{parent}/{reply.operator}.{nth}.md", reply, made, depth)
-        if isinstance(made, KernelFile):
-            yield from walk(made, reply.then, entry, depth + 1)
-
-
 def recordings() -> dict[str, str]:
     """Files of the ``recorded`` folder by name inside the task. Raises ValueError when two answers collide."""
-    spec = load(pack(FOLDER)).spec
-    files = {"recorded/README.md": README}
-    for step in walk(spec.kernel, tree(), spec.entry):
-        if files.setdefault(step.name, step.reply.text) != step.reply.text:
-            raise ValueError(f"two answers for {step.name}")
-    return files
-
-
-def main() -> None:
-    """Write the folder afresh."""
-    files = recordings()
-    shutil.rmtree(FOLDER / "recorded", ignore_errors=True)
-    for name, text in files.items():
-        path = FOLDER / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    sys.stderr.write(f"{len(files)} files\n")
+    return files_of(FOLDER.name, tree(), README)
 
 
 if __name__ == "__main__":
-    main()
+    write([(FOLDER.name, recordings())])

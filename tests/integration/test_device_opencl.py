@@ -24,7 +24,7 @@ from kfd_worker.launcher.config import LauncherConfig  # noqa: E402
 from kfd_worker.toolchains import package  # noqa: E402
 from tests.integration.device_rig import TASKS, Buffers, ChildRig, build, map_order, missing, package_of  # noqa: E402
 from tests.integration.exec_device_answers import TREES  # noqa: E402
-from tests.integration.exec_softmax_answers import walk  # noqa: E402
+from tests.integration.exec_recordings import walk  # noqa: E402
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

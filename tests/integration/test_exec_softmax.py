@@ -12,8 +12,9 @@ from kfd.base.instant import SECOND
 from kfd.base.work import BuildSpec, JobSpec, Limits, MeasurementPlan, RunResult, Verdict, VerdictCode
 from kfd.tasks import load, pack
 from kfd.tasks.spec import KernelFile
+from tests.integration.exec_recordings import Step, walk
 from tests.integration.exec_rig import Rig
-from tests.integration.exec_softmax_answers import FOLDER, Step, tree, walk
+from tests.integration.exec_softmax_answers import FOLDER, tree
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

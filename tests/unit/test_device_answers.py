@@ -9,8 +9,8 @@ from kfd.prompting.features import normal_form
 from kfd.tasks import launchplan, load, pack
 from kfd.tasks.spec import KernelFile, TaskSpec
 from kfd.tasks.tunables import PlanError
-from tests.integration.exec_device_answers import TASKS, TREES, recordings
-from tests.integration.exec_softmax_answers import Step, walk
+from tests.integration.exec_device_answers import TREES, recordings
+from tests.integration.exec_recordings import TASKS, Step, walk
 
 
 def steps(name: str) -> tuple[TaskSpec, list[Step]]:

@@ -6,7 +6,8 @@ from kfd.base.digest import Digest
 from kfd.prompting.features import normal_form
 from kfd.tasks import load, pack
 from kfd.tasks.spec import KernelFile
-from tests.integration.exec_softmax_answers import FOLDER, recordings, tree, walk
+from tests.integration.exec_recordings import walk
+from tests.integration.exec_softmax_answers import FOLDER, recordings, tree
 
 SPEC = load(pack(FOLDER)).spec
 STEPS = list(walk(SPEC.kernel, tree(), SPEC.entry))

@@ -15,8 +15,8 @@ from kfd.tasks.spec import KernelFile
 from kfd.tasks.tunables import PlanError
 from tests.gpu import answers, hostile_cuda, hostile_triton
 from tests.gpu.programs import Program, with_block
-from tests.integration.exec_gpu_answers import TASKS, TREES, recordings
-from tests.integration.exec_softmax_answers import walk
+from tests.integration.exec_gpu_answers import TREES, recordings
+from tests.integration.exec_recordings import TASKS, walk
 
 SPECS = {task: load(pack(TASKS / task)).spec for task in TREES}
 PROGRAMS = (*hostile_cuda.PROGRAMS, *hostile_triton.PROGRAMS, *answers.PROGRAMS)
