@@ -9,7 +9,7 @@ import tomllib
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from kfd.base.failure import BadInput
 from kfd.base.instant import SECOND
@@ -88,11 +88,17 @@ class MeasureConfig(_Section):
         default=_PLAN.max_ns / SECOND, gt=0, le=600, description="Longest measurement of one candidate."
     )
 
+    @model_validator(mode="after")
+    def _check(self) -> MeasureConfig:
+        if self.max_rounds < self.min_rounds:
+            raise ValueError(f"max_rounds ({self.max_rounds}) is below min_rounds ({self.min_rounds})")
+        return self
+
     def plan(self) -> MeasurementPlan:
         """As the wire wants it."""
         return MeasurementPlan(
             min_rounds=self.min_rounds,
-            max_rounds=max(self.min_rounds, self.max_rounds),
+            max_rounds=self.max_rounds,
             target_half_width=self.target_half_width,
             max_ns=round(self.max_seconds * SECOND),
         )
@@ -158,7 +164,7 @@ def load_config(path: Path | None) -> Config:
         key = ".".join(str(part) for part in first["loc"])
         if first["type"] == "extra_forbidden":
             raise BadInput(f"unknown key {key}", file=str(path), mend=_suggest(first["loc"])) from error
-        raise BadInput(f"{key}: {first['msg']}", file=str(path), mend=f"correct {key}") from error
+        raise BadInput(f"{key}: {first['msg'].removeprefix('Value error, ')}", file=str(path), mend=f"correct {key}") from error
     except SettingsError as error:
         text, _, mend = str(error).replace("search.", "campaign.search.").partition("; ")
         raise BadInput(text, file=str(path), mend=mend or "correct the value") from error

@@ -112,6 +112,8 @@ class LlmConfig(BaseModel):
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise ValueError(f"model {twice[0]} is there twice")
+        if self.backoff_cap_s < self.backoff_s:
+            raise ValueError(f"backoff_cap_s ({self.backoff_cap_s:g}) is below backoff_s ({self.backoff_s:g})")
         if self.models and not any(model.weight for model in self.models):
             raise ValueError("every model has weight 0: no ask could be answered")
         return self

@@ -80,6 +80,9 @@ def test_an_unknown_key_is_refused_with_the_nearest_one(tmp_path: Path, text: st
         "[campaign.search]\noperators = 'many'",
         "[campaign]\nsearch = 1",
         "[campaign.measure]\ntarget_half_width = 0",
+        "[campaign.measure]\nmax_rounds = 5",
+        "[campaign.measure]\nmin_rounds = 50",
+        "[llm]\nbackoff_s = 90",
         "not toml at all",
     ],
 )
