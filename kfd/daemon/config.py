@@ -164,7 +164,9 @@ def load_config(path: Path | None) -> Config:
         key = ".".join(str(part) for part in first["loc"])
         if first["type"] == "extra_forbidden":
             raise BadInput(f"unknown key {key}", file=str(path), mend=_suggest(first["loc"])) from error
-        raise BadInput(f"{key}: {first['msg'].removeprefix('Value error, ')}", file=str(path), mend=f"correct {key}") from error
+        raise BadInput(
+            f"{key}: {first['msg'].removeprefix('Value error, ')}", file=str(path), mend=f"correct {key}"
+        ) from error
     except SettingsError as error:
         text, _, mend = str(error).replace("search.", "campaign.search.").partition("; ")
         raise BadInput(text, file=str(path), mend=mend or "correct the value") from error
