@@ -15,10 +15,12 @@ torch = pytest.importorskip("torch")
 from kfd.base.instant import SECOND  # noqa: E402
 from kfd.base.work import CANDIDATE, CaseResult, Comparison, MeasurementPlan, VerdictCode  # noqa: E402
 from kfd.tasks import pack  # noqa: E402
+from kfd.tasks.spec import Case  # noqa: E402
 from kfd_worker.judge.benchmark import benchmark  # noqa: E402
 from kfd_worker.judge.check import CheckNotes, check  # noqa: E402
+from kfd_worker.judge.clocks import HostClock  # noqa: E402
 from kfd_worker.judge.draws import Draws, Pools  # noqa: E402
-from kfd_worker.judge.faults import CandidateFault  # noqa: E402
+from kfd_worker.judge.faults import CandidateFault, ReferenceFault  # noqa: E402
 from kfd_worker.judge.side import Side  # noqa: E402
 from kfd_worker.judge.taskcode import LoadedTask  # noqa: E402
 from tests.integration.exec_rig import TASK, write_task  # noqa: E402
@@ -86,6 +88,19 @@ def measured(task: LoadedTask, fake: Fake, bytes_per_s: float = 1e12) -> tuple[l
     checked = check(task, SECRET, side, (), found, lambda _: None, CheckNotes(), draws)
     comparisons, _ = benchmark(task, SECRET, PLAN, side, (), checked, lambda _: None, bytes_per_s, draws)
     return comparisons, found
+
+
+@pytest.mark.parametrize("fault", [ReferenceFault("no shield held"), RuntimeError("out of memory"), MemoryError()])
+def test_a_measurement_stands_although_its_roof_cannot_be_measured(
+    task: LoadedTask, monkeypatch: pytest.MonkeyPatch, fault: Exception
+) -> None:
+    def copy_ns(self: HostClock, case: Case) -> int:
+        raise fault
+
+    monkeypatch.setattr(HostClock, "copy_ns", copy_ns)
+    comparisons, cases = measured(task, Fake(lambda x, _: x * 2.0))
+    assert len(comparisons) == 1
+    assert all(case.passed for case in cases)
 
 
 def test_an_honest_side_is_right_and_timed_and_never_sees_a_timed_content_twice(task: LoadedTask) -> None:

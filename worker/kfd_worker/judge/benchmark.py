@@ -26,7 +26,7 @@ from kfd.base.work import INCUMBENT, REFERENCE, Comparison, MeasurementPlan, Roo
 from kfd_worker.judge.check import Checked
 from kfd_worker.judge.clocks import SAMPLE_NS, Clock, DeviceClock, HostClock
 from kfd_worker.judge.draws import Draws
-from kfd_worker.judge.faults import CandidateFault
+from kfd_worker.judge.faults import CandidateFault, ReferenceFault
 from kfd_worker.judge.floor import SAMPLES, floor_ns
 from kfd_worker.judge.roof import moved_bytes
 from kfd_worker.judge.side import Side
@@ -219,12 +219,19 @@ class _Bench:
             raise CandidateFault(VerdictCode.SUSPECT, f"the candidate works outside its calls: {excess}")
 
     def roofs(self) -> list[Roof]:
-        """What bounds each case, after everything else: nothing foreign is timed any more."""
+        """What bounds each case, after everything else: nothing foreign is timed any more.
+
+        None when a copy cannot be measured (a case that fills the memory, a device that is shared): the comparisons
+        stand without it.
+        """
         cases = [one.space.case for one in self.cases]
-        return [
-            Roof(case=case.name, moved_bytes=moved_bytes(self._task, case), copy_ns=self._clock.copy_ns(case))
-            for case in cases
-        ]
+        try:
+            return [
+                Roof(case=case.name, moved_bytes=moved_bytes(self._task, case), copy_ns=self._clock.copy_ns(case))
+                for case in cases
+            ]
+        except (ReferenceFault, MemoryError, RuntimeError):  # PyTorch says by RuntimeError that memory is out
+            return []
 
     def comparisons(self) -> list[Comparison]:
         """What has been measured, every case against every baseline."""
