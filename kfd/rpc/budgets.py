@@ -15,6 +15,7 @@ __all__ = ["MOST_DEVICE_NS", "MOST_MICRO_MONEY", "MOST_TOKENS", "check_budgets"]
 MOST_MICRO_MONEY = 10**15
 MOST_TOKENS = 10**13
 MOST_DEVICE_NS = 10 * 366 * 24 * 60 * MINUTE
+"""The largest budgets that can be given: a thousand million, ten million million tokens, ten years."""
 
 LEAST_RUNS = 1 + 1 + 2 + MAX_VERIFICATIONS
 """Admission, initial kernel, one candidate with its confirmation, and the end."""

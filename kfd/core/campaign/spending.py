@@ -39,7 +39,7 @@ __all__ = ["MAX_VERIFICATIONS", "Spending", "call_bound_of", "device_cost", "lim
 MAX_VERIFICATIONS = 4
 """Winners that may fail their fresh measurement before the campaign ends without one."""
 
-MOST_MICRO_MONEY, MOST_TOKENS = 1 << 41, 1 << 40
+_BOOKED_MICRO_MONEY, _BOOKED_TOKENS = 1 << 41, 1 << 40
 """What one settlement books at most, so that sums stay whole numbers of the store whatever a provider claims."""
 
 _WORDS = {"micro_money": "money", "tokens": "tokens", "device_ns": "device time"}
@@ -200,7 +200,7 @@ class Spending:
 
 def _storable(cost: Amount) -> Amount:
     return Amount(
-        micro_money=min(cost.micro_money, MOST_MICRO_MONEY),
-        tokens=min(cost.tokens, MOST_TOKENS),
+        micro_money=min(cost.micro_money, _BOOKED_MICRO_MONEY),
+        tokens=min(cost.tokens, _BOOKED_TOKENS),
         device_ns=cost.device_ns,
     )

@@ -30,10 +30,14 @@ BEST_OF_N = "best_of_n"
 """How the parent of a plain sample was found, for the log."""
 
 _WIDENED = ParentWeights(uniform=1.0, fitness=0.0, curiosity=0.0)
+"""Parents while a plateau's reaction looks everywhere."""
 _NO_MOVE = (Operator.REPAIR, Operator.MIGRATE)
 _FRESH = 16
 """Failures, the newest first, that may be repaired: older ones had other parents and are no longer near the front."""
 _SWITCHED = {Operator.PATCH: 0.25, Operator.CROSSOVER: 2.0}
+"""What the shares of operators are multiplied by while a plateau's reaction leaves small steps."""
+_OUT_OF_TURN = 5
+"""Evaluations between updates of prompts while a plateau's reaction asks for new ones, whatever the period."""
 
 
 class Search:
@@ -173,7 +177,7 @@ class Search:
         if self._policy.best_of_n or not self._has_judged:
             return ()
         out_of_turn = self.reaction() is Reaction.META and self._policy.prompts.period > 0
-        if not self._prompts.is_due() and not (out_of_turn and self._evaluations % 5 == 0):
+        if not self._prompts.is_due() and not (out_of_turn and self._evaluations % _OUT_OF_TURN == 0):
             return ()
         return self._prompts.parents(self._dice, ordinal)
 
