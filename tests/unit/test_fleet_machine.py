@@ -675,6 +675,8 @@ class TestHealth:
         call = peer.idle("w1", "b0", 10)
         assert call not in peer.answers
         assert "set aside" in peer.fleet.could_run(build_job().spec.requirement)[0]
+        (told,) = facts(peer, "slot.set_aside")
+        assert (told.campaign, dict(told.body)["job"]) == ("c1", "c1-2.build")
         peer.tick(40 * SECOND)
         assert peer.answer(call).notices[0][0] == "set_aside"
         peer.register(registration("w1", nonce=b"nonce-w1"), 41 * SECOND)

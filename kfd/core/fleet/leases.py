@@ -177,7 +177,7 @@ class Leases:
         report = sound(entry.job.spec, report)
         slot, outcome = entry.slot, report.outcome
         if slot is not None and slot.health.note(entry.job.id, outcome, now):
-            self.fact("slot.set_aside", worker=agent.worker, slot=slot.name, reason=slot.health.aside)
+            self.set_aside(slot, entry.job)
         agent.settled += 1
         if isinstance(outcome, Verdict):
             self.settle(entry, report, agent)
@@ -189,6 +189,10 @@ class Leases:
         else:
             text = f"worker {agent.worker} stopped the job by itself: {outcome.reason or 'no reason'}"
             self.give_back(entry, text, now)
+
+    def set_aside(self, slot: Slot, job: Job) -> None:
+        """Tell the campaign whose job was the last straw: it may have no other slot."""
+        self.fact("slot.set_aside", job, worker=slot.agent.worker, slot=slot.name, reason=slot.health.aside)
 
     def late(self, finished: FinishedJob, agent: Agent) -> bool:
         """A report whose lease is gone: it counts if the job waits again and nobody was granted it since."""

@@ -265,9 +265,7 @@ class Fleet:
             elif slot.offers >= self.policy.offer_limit:
                 text = f"offered {slot.offers} times and never begun"
                 if slot.health.fault(entry.job.id, text):
-                    self.leases.fact(
-                        "slot.set_aside", worker=slot.agent.worker, slot=slot.name, reason=slot.health.aside
-                    )
+                    self.leases.set_aside(slot, entry.job)
                 self.leases.lose(entry, IncidentCode.LEASE_LOST, text, now, blame=False)
             else:
                 self._offer_again(slot, entry, now, None)
