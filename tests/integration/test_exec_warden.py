@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
+
+import pytest
 
 from kfd_worker.judge.meter import Meter
 from kfd_worker.launcher.warden import Warden
@@ -49,6 +52,28 @@ def test_work_of_the_first_thread_and_of_helpers_that_have_ended_is_told_apart()
             child.stdin.close()
             child.wait()
             assert meter.read(0).process_ns == -1
+        finally:
+            warden.close()
+
+
+@pytest.mark.parametrize(("code", "threads"), [("while True:\n    pass", 1), ("input()", 0)])
+def test_threads_that_are_awake_are_told_from_those_that_sleep(code: str, threads: int) -> None:
+    command = [sys.executable, "-c", f"print('up', flush=True)\n{code}"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        warden = Warden([child.pid])
+        meter = Meter(warden.theirs)
+        try:
+            assert meter.awake(0) == -1  # nobody has noted it yet
+            meter.note(0)
+            stop_at = time.monotonic() + 20
+            while meter.awake(0) != threads and time.monotonic() < stop_at:
+                pass
+            assert meter.awake(0) == threads
+            child.kill()
+            child.wait()
+            assert meter.awake(0) == -1
         finally:
             warden.close()
 

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import socket
+from typing import cast
+
+import pytest
+
 from kfd.base.instant import MICROSECOND, MILLISECOND, SECOND
-from kfd_worker.judge.meter import Ledger, Reading
+from kfd.base.work import Limits
+from kfd_worker.judge.meter import Ledger, Meter, Reading
+from kfd_worker.judge.side import Side
 
 
 def at(process_ms: float, first_ms: float, now_ms: float) -> Reading:
@@ -44,3 +51,28 @@ def test_a_process_that_is_gone_tells_nothing() -> None:
     ledger.rested(Reading(5, 5, 5), Reading(-1, -1, 9))
     ledger.placed(Reading(-1, -1, 9), Reading(-1, -1, 9))
     assert (ledger.gaps, ledger.helpers_ns, ledger.first_ns) == (0, 0, 0)
+
+
+class Crowded:
+    """A meter on a machine with much to do: the box uses no CPU time, and yet some of its threads are awake."""
+
+    def __init__(self, awake: int) -> None:
+        self.left = awake
+        self.now_ms = 0.0
+
+    def read(self, number: int) -> Reading:
+        self.now_ms += 1
+        return at(5, 1, self.now_ms)
+
+    def awake(self, number: int) -> int:
+        self.left -= 1
+        return int(self.left > 0)
+
+
+@pytest.mark.parametrize(("awake", "asked"), [(1, 1), (7, 7), (10_000, 100)])
+def test_the_judge_waits_for_threads_that_wait_for_a_processor_but_not_for_ever(awake: int, asked: int) -> None:
+    here, there = socket.socketpair()
+    with here, there:
+        meter = Crowded(awake)
+        Side("candidate", here, Limits(), {})._settle(cast(Meter, meter))
+    assert awake - meter.left == asked

@@ -54,6 +54,10 @@ class Meter:
         """CPU time of a box's program now. Raises OSError when the launcher does not answer."""
         return self._ask(b"R", number)
 
+    def awake(self, number: int) -> int:
+        """Threads of a box's program that run or wait for a processor now; -1 when it is gone. Raises OSError."""
+        return self._ask(b"A", number).process_ns
+
     def close(self) -> None:
         """Hang up."""
         self._channel.close()

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from kfd.base.instant import SECOND, Span, seconds_text
+from kfd.base.instant import MILLISECOND, SECOND, Span, seconds_text
 from kfd.base.work import Limits, VerdictCode
 from kfd.tasks.tunables import PlanError
 from kfd_worker.harness import child
@@ -29,7 +29,8 @@ __all__ = ["Side"]
 _PINGS = 12
 _GAPS = 6
 _GAP_S = 0.002
-_SETTLE_TRIES = 40
+_SETTLE_NS: Span = 100 * MILLISECOND
+"""Longest wait for a runtime's threads to sleep: they take a millisecond, many on a machine with much else to do."""
 _SETTLE_S = 0.0003
 _AWAKE_SHARE = 0.1
 _MAX_CORE = 254
@@ -152,13 +153,18 @@ class Side:
 
     def _settle(self, meter: Meter) -> None:
         """Wait until the threads of the device's runtime sleep: they stay awake for a while after a call, and would be
-        in the way of whoever is timed next."""
-        for _ in range(_SETTLE_TRIES):
-            before = meter.read(self._number)
+        in the way of whoever is timed next.
+
+        One that uses no CPU time may only be waiting for a processor, and would be awake again in a later gap.
+        """
+        began = before = meter.read(self._number)
+        while before.at_ns - began.at_ns < _SETTLE_NS:
             time.sleep(_SETTLE_S)
             after = meter.read(self._number)
-            if after.process_ns - before.process_ns <= _AWAKE_SHARE * (after.at_ns - before.at_ns):
+            is_idle = after.process_ns - before.process_ns <= _AWAKE_SHARE * (after.at_ns - before.at_ns)
+            if is_idle and meter.awake(self._number) <= 0:
                 return
+            before = after
 
     def excess(self) -> str:
         """What the box has worked outside its timed calls that is too much, for people; empty when nothing is.

@@ -3,7 +3,8 @@
 The judge may see no process but its own, the launcher sees all. So the judge asks over a socket (``judge.meter``):
 ``N`` and the number of a box to note which process is the box's program, while no foreign code is loaded, and ``R`` and
 the number to have its CPU time read. An answer is three numbers: CPU nanoseconds of the whole process (threads that
-have ended included), those of its first thread, and the launcher's monotonic clock; -1 when the process is gone.
+have ended included), those of its first thread, and the launcher's monotonic clock; -1 when the process is gone. ``A``
+asks in the same way how many of its threads are awake: the number, 0, and the clock.
 
 ``confine`` lets the program of a box start no other process, so that this one is all there is.
 """
@@ -20,7 +21,7 @@ from pathlib import Path
 from kfd_worker.judge.meter import ANSWER
 from kfd_worker.sandbox.processes import descendants
 
-__all__ = ["Warden"]
+__all__ = ["Warden", "awake"]
 
 
 class Warden:
@@ -50,7 +51,9 @@ class Warden:
                 number = asked[1]
                 if asked[:1] == b"N":
                     self._programs[number] = program_of(self._pids[number])
-                self._ours.send(ANSWER.pack(*read(self._programs.get(number, 0))))
+                program = self._programs.get(number, 0)
+                told = (awake(program), 0, time.monotonic_ns()) if asked[:1] == b"A" else read(program)
+                self._ours.send(ANSWER.pack(*told))
             except OSError:
                 return
 
@@ -69,3 +72,21 @@ def read(pid: int) -> tuple[int, int, int]:
     except (OSError, ValueError, IndexError):
         whole = first = -1
     return whole, first, time.monotonic_ns()
+
+
+def awake(pid: int) -> int:
+    """Threads of a process that run or wait for a processor; -1 when it is gone. On a machine with much to do a thread
+    that is awake may use no CPU time for a while."""
+    try:
+        tasks = list(Path(f"/proc/{pid}/task").iterdir()) if pid > 0 else []
+    except OSError:
+        tasks = []
+    return sum(_is_runnable(task) for task in tasks) if tasks else -1
+
+
+def _is_runnable(task: Path) -> bool:
+    try:
+        # The name before the state may hold anything, parentheses too (proc_pid_stat(5)).
+        return (task / "stat").read_bytes().rpartition(b") ")[2][:1] == b"R"
+    except OSError:
+        return False
