@@ -199,8 +199,8 @@ async def test_the_question_tells_what_the_store_holds_and_the_answer_is_a_new_t
     assert f"### {SPEC.id}-7: no_code" in user
     assert "incorrect 1, no_code 1, ok 3" in user
     assert "is 0.2500; the mean of" in user
-    assert "-    const float one_1" in user
-    assert "+    const float one_9" in user
+    assert '-    const char *const salt = "1";' in user
+    assert '+    const char *const salt = "9";' in user
     assert "#include" not in user  # only what can change is compared
     assert "one to 2 edits" in user
     question, said = event.texts
