@@ -90,17 +90,29 @@ def measured(task: LoadedTask, fake: Fake, bytes_per_s: float = 1e12) -> tuple[l
     return comparisons, found
 
 
-@pytest.mark.parametrize("fault", [ReferenceFault("no shield held"), RuntimeError("out of memory"), MemoryError()])
+@pytest.mark.parametrize("fault", [ReferenceFault("no shield held"), RuntimeError("CUDA out of memory"), MemoryError()])
 def test_a_measurement_stands_although_its_roof_cannot_be_measured(
     task: LoadedTask, monkeypatch: pytest.MonkeyPatch, fault: Exception
 ) -> None:
-    def copy_ns(self: HostClock, case: Case) -> int:
-        raise fault
-
-    monkeypatch.setattr(HostClock, "copy_ns", copy_ns)
+    monkeypatch.setattr(HostClock, "copy_ns", raising(fault))
     comparisons, cases = measured(task, Fake(lambda x, _: x * 2.0))
     assert len(comparisons) == 1
     assert all(case.passed for case in cases)
+
+
+def test_a_device_that_fails_while_its_roof_is_measured_is_told(
+    task: LoadedTask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(HostClock, "copy_ns", raising(RuntimeError("CUDA error: an illegal memory access")))
+    with pytest.raises(RuntimeError, match="illegal"):
+        measured(task, Fake(lambda x, _: x * 2.0))
+
+
+def raising(fault: Exception) -> Callable[[HostClock, Case], int]:
+    def copy_ns(self: HostClock, case: Case) -> int:
+        raise fault
+
+    return copy_ns
 
 
 def test_an_honest_side_is_right_and_timed_and_never_sees_a_timed_content_twice(task: LoadedTask) -> None:

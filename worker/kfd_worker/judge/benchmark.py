@@ -44,6 +44,8 @@ _LEAST_ROUNDS = 3
 _LAST_RESORT = 3
 """A measurement that cannot do even the least rounds stops at so many times the plan's time."""
 _STEP = 4
+_NO_ROOM = ("out of memory", "allocate memory")
+"""What PyTorch says when there is no memory, on a device and on the processor."""
 
 
 def orders(names: Sequence[str], samples: int, dice: random.Random) -> list[list[str]]:
@@ -230,7 +232,12 @@ class _Bench:
                 Roof(case=case.name, moved_bytes=moved_bytes(self._task, case), copy_ns=self._clock.copy_ns(case))
                 for case in cases
             ]
-        except (ReferenceFault, MemoryError, RuntimeError):  # PyTorch says by RuntimeError that memory is out
+        except (ReferenceFault, MemoryError):
+            return []
+        except RuntimeError as error:
+            # PyTorch's only sign that memory is out; any other is a fault of the device and not to be passed over.
+            if not any(words in str(error) for words in _NO_ROOM):
+                raise
             return []
 
     def comparisons(self) -> list[Comparison]:
