@@ -210,7 +210,7 @@ class Deciding(Steps):
 
     def exports(self) -> list[Elite]:
         """What the other campaigns of the group may take."""
-        return self._lineage.exports(self.archive)
+        return self._lineage.exports(self.archive, self._initial.id if self._initial is not None else None)
 
     def _start(self, candidate: Candidate) -> StartDraft:
         self._questions.begin(candidate.id)

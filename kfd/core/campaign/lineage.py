@@ -50,9 +50,12 @@ class Lineage:
         fresh = [elite for elite in offered if elite.candidate not in self._origins]
         return min(fresh, key=lambda elite: (-elite.fitness, elite.candidate), default=None)
 
-    def exports(self, elites: Iterable[Elite]) -> list[Elite]:
-        """Elites that were bred here: neither the task's own kernel, which every target has, nor migrants."""
-        return [elite for elite in elites if elite.ordinal > 0 and elite.candidate not in self._own]
+    def exports(self, elites: Iterable[Elite], initial: CandidateId | None) -> list[Elite]:
+        """Elites that were bred here: neither the task's own kernel ``initial``, which every target has, nor migrants.
+
+        A campaign that begins from nothing has no kernel of its own: its candidate 0 is bred like any other.
+        """
+        return [elite for elite in elites if elite.candidate != initial and elite.candidate not in self._own]
 
 
 def migrant_of(elite: Elite, id_: CandidateId, ordinal: int, nth: int, told: int, variant: str) -> Candidate:
