@@ -162,18 +162,8 @@ class Deciding(Steps):
 
     def _ask(self, proposal: Proposal) -> list[Output]:
         nth = self._questions.charge((proposal.parent_source, proposal.operator.value))
-        candidate = Candidate(
-            id=candidate_id(self.spec.id, self._next_ordinal),
-            ordinal=self._next_ordinal,
-            operator=proposal.operator,
-            parent=proposal.parent,
-            parent_source=proposal.parent_source,
-            inspirations=proposal.inspirations,
-            nth=nth,
-            generation=proposal.generation,
-            repair_depth=proposal.repair_depth,
-            asked=learning.asked(proposal, self._told),
-        )
+        id_ = candidate_id(self.spec.id, self._next_ordinal)
+        candidate = learning.asked_for(proposal, id_, self._next_ordinal, nth, self._told)
         self._next_ordinal += 1
         if proposal.operator in learning.PERIODIC:
             self._last_asked[proposal.operator] = self._told
