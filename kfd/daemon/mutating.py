@@ -17,7 +17,7 @@ from kfd.base.work import BuildResult, RunResult
 from kfd.core.campaign.mutation import MutationRequest, regions_of
 from kfd.core.campaign.state import CampaignSpec
 from kfd.core.commands import DraftRequest
-from kfd.core.events import MutationArrived, MutationEvent, MutationFaulted, MutationMissed, MutationRejected
+from kfd.core.events import INTERNAL, MutationArrived, MutationEvent, MutationFaulted, MutationMissed, MutationRejected
 from kfd.core.search.operators import gain_of
 from kfd.core.search.prompt_archive import EditError, Variant
 from kfd.core.search.terms import terms_of
@@ -102,7 +102,7 @@ class Mutator:
             event = _faulted(request, tally, fault)
         except Exception as error:  # noqa: BLE001 - the effect's boundary: every start ends as an event
             self._log.error("mutation.broken", mutation=request.mutation, exc_info=error)
-            broken = ProviderFault("internal", repr(error)[:MAX_REASON], retry_after_ns=FAULT_RETRY)
+            broken = ProviderFault(INTERNAL, repr(error)[:MAX_REASON], retry_after_ns=FAULT_RETRY)
             event = _faulted(request, tally, broken)
         self._running.pop(request.mutation, None)
         self._post(event)

@@ -89,7 +89,8 @@ def _spilled(facts: Facts) -> int:
 
 
 def _traffic(result: RunResult) -> str:
-    """Rate at which the largest case moves its inputs and outputs, each counted once."""
-    largest = max(result.roofs, key=lambda roof: roof.moved_bytes)
-    took = median(next(one.candidate_ns for one in result.comparisons if one.case == largest.case))
+    """Rate at which the largest timed case moves its inputs and outputs, each counted once."""
+    times = {one.case: one.candidate_ns for one in result.comparisons if one.candidate_ns}
+    largest = max((roof for roof in result.roofs if roof.case in times), key=lambda roof: roof.moved_bytes)
+    took = median(times[largest.case])
     return f"case {largest.case} moves its {largest.moved_bytes / 1e6:.3g} MB at {largest.moved_bytes / took:.3g} GB/s"
