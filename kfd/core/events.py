@@ -15,6 +15,7 @@ from kfd.core.search.archive import Cell
 from kfd.core.search.tuning import Declared
 
 __all__ = [
+    "INTERNAL",
     "AgentLeft",
     "AgentRegistered",
     "CallDropped",
@@ -187,6 +188,10 @@ class DraftMissed:
 
     candidate: CandidateId
     text: str
+
+
+INTERNAL = "internal"
+"""Kind of a fault that is ours and not the provider's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,7 +20,7 @@ from kfd.base.ids import CampaignId
 from kfd.base.instant import SECOND
 from kfd.core.campaign.state import CampaignSpec
 from kfd.core.commands import DraftRequest, Packed
-from kfd.core.events import DraftArrived, DraftEvent, DraftFaulted, DraftMissed, DraftRejected
+from kfd.core.events import INTERNAL, DraftArrived, DraftEvent, DraftFaulted, DraftMissed, DraftRejected
 from kfd.core.search.operators import Operator
 from kfd.core.search.terms import terms_of
 from kfd.daemon import asking, tuning
@@ -115,7 +115,7 @@ class Drafter:
             event = _faulted(request, tally, fault)
         except Exception as error:  # noqa: BLE001 - the effect's boundary: every start ends as an event
             self._log.error("draft.broken", candidate=request.candidate, exc_info=error)
-            broken = ProviderFault("internal", repr(error)[:500], retry_after_ns=FAULT_RETRY)
+            broken = ProviderFault(INTERNAL, repr(error)[:500], retry_after_ns=FAULT_RETRY)
             event = _faulted(request, tally, broken)
         self._running.pop(request.candidate, None)
         self._post(event)

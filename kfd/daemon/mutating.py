@@ -17,7 +17,7 @@ from kfd.base.work import BuildResult, RunResult
 from kfd.core.campaign.mutation import MutationRequest, regions_of
 from kfd.core.campaign.state import CampaignSpec
 from kfd.core.commands import DraftRequest
-from kfd.core.events import MutationArrived, MutationEvent, MutationFaulted, MutationMissed, MutationRejected
+from kfd.core.events import INTERNAL, MutationArrived, MutationEvent, MutationFaulted, MutationMissed, MutationRejected
 from kfd.core.search.operators import gain_of
 from kfd.core.search.prompt_archive import EditError, Variant
 from kfd.core.search.terms import terms_of
@@ -94,31 +94,20 @@ class Mutator:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _mutate(self, request: MutationRequest) -> None:
+        tally = asking.Tally()
         try:
-            event = await self._outcome(request)
+            event = await self._outcome(request, tally)
         except ProviderFault as fault:
-            event = MutationFaulted(
-                mutation=request.mutation,
-                kind=fault.kind,
-                text=fault.text,
-                retry_after=fault.retry_after_ns,
-                input_tokens=fault.usage.input_tokens or 0,
-                output_tokens=fault.usage.output_tokens or 0,
-            )
+            tally.add(fault.usage)
+            event = _faulted(request, tally, fault)
         except Exception as error:  # noqa: BLE001 - the effect's boundary: every start ends as an event
             self._log.error("mutation.broken", mutation=request.mutation, exc_info=error)
-            event = MutationFaulted(
-                mutation=request.mutation,
-                kind="internal",
-                text=repr(error)[:MAX_REASON],
-                retry_after=FAULT_RETRY,
-                input_tokens=0,
-                output_tokens=0,
-            )
+            broken = ProviderFault(INTERNAL, repr(error)[:MAX_REASON], retry_after_ns=FAULT_RETRY)
+            event = _faulted(request, tally, broken)
         self._running.pop(request.mutation, None)
         self._post(event)
 
-    async def _outcome(self, request: MutationRequest) -> MutationEvent:
+    async def _outcome(self, request: MutationRequest, tally: asking.Tally) -> MutationEvent:
         spec = request.campaign
         if spec.generator == "manual":
             # A person who answers for kernels is not asked to write prompts too: nobody could tell them apart.
@@ -136,6 +125,7 @@ class Mutator:
             prompt = await asyncio.to_thread(_question, request, task, counts, children)
         except PromptTooLong as error:
             return MutationMissed(mutation=request.mutation, text=f"no room for the question: {error}")
+        terms = terms_of(spec.terms, request.model)
         reply = await generator.answer(
             Ask(
                 campaign=spec.id,
@@ -147,12 +137,26 @@ class Mutator:
                 user=prompt.user,
                 model=request.model,
                 choice=request.model_choice,
+                # As it was reserved, whatever the configuration says by now.
+                max_output_tokens=terms.max_output_tokens if terms is not None and request.model else None,
                 most_tokens=asking.bound_of(spec, request.model, 0),
             )
         )
         if isinstance(reply, Miss):
             return MutationMissed(mutation=request.mutation, text=reply.text)
+        tally.add(reply.usage)
         return await asyncio.to_thread(_judged, request, prompt, reply)
+
+
+def _faulted(request: MutationRequest, tally: asking.Tally, fault: ProviderFault) -> MutationFaulted:
+    return MutationFaulted(
+        mutation=request.mutation,
+        kind=fault.kind,
+        text=fault.text,
+        retry_after=fault.retry_after_ns,
+        input_tokens=tally.input_tokens,
+        output_tokens=tally.output_tokens,
+    )
 
 
 class Started:

@@ -25,7 +25,7 @@ class ModelConfig(BaseModel):
     base_url: str = Field(pattern=r"^https?://")
     """Address of an OpenAI-compatible endpoint, up to and with ``/v1``."""
     weight: float = Field(default=1.0, ge=0, le=1e6)
-    """Share of the asks that name no model; 0 only for asks that name it."""
+    """Share of the asks that name no model, 0 or at least a millionth; 0 only for asks that name it."""
     key_file: Path | None = None
     """File that holds the key, readable by its owner only."""
     key_env: str | None = None
@@ -62,6 +62,8 @@ class ModelConfig(BaseModel):
     def _check(self) -> ModelConfig:
         if self.key_file is not None and self.key_env is not None:
             raise ValueError("give key_file or key_env, not both")
+        if 0 < self.weight < 1e-6:
+            raise ValueError("a weight is 0 or at least a millionth")
         taken = [name for name in self.extra if name in _OWN_PARAMETERS]
         if taken:
             raise ValueError(f"extra may not hold {', '.join(taken)}: kfd sets that itself")

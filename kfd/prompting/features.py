@@ -21,6 +21,11 @@ from kfd.tasks.targets import TOOLCHAINS
 
 __all__ = ["behaviour", "normal_form", "statements"]
 
+LONGEST_WORD = 256
+"""Characters of a name that behaviour is read from. Patterns look for a name and what follows it from each of its
+characters, so that one word of a hundred thousand would take minutes."""
+_LONG_WORD = re.compile(rf"(?<!\w)\w{{{LONGEST_WORD + 1},}}+")
+
 
 @lru_cache(maxsize=128)  # a parent is asked about many times, a child when it is parsed and when it is screened
 def normal_form(text: str, language: Language = C) -> Digest:
@@ -51,6 +56,7 @@ def behaviour(text: str, toolchain: str) -> tuple[int, int, int]:
     ``toolchain`` names the language and what its constructs are. Raises nothing: a text that does not parse is
     described by the parts that do, one of an unknown toolchain is read as C++.
     """
+    text = _LONG_WORD.sub(lambda match: match[0][:LONGEST_WORD], text)
     launched = frozenset(name for line in statements(text, "LAUNCH") for name in re.findall(r"\blaunch (\w+)", line))
     if of_toolchain(toolchain) is PYTHON:
         return levels_triton.levels(text, launched)

@@ -62,6 +62,15 @@ def region_text(text: str) -> str:
     Headings lose their signs and rules vanish, so that no section of a prompt can be imitated; so do markers, signs of
     edits, control characters and the signs of chat formats. Nothing is cut off: who takes a text in checks its length.
     """
+    while True:
+        plain = _without_signs(text)
+        if plain == text:
+            return plain
+        # What one sign hid may be another: "# =====" is no rule before its heading is gone.
+        text = plain
+
+
+def _without_signs(text: str) -> str:
     plain = quoting.harmless(text, len(text) + 1)
     plain = _CHAT.sub(lambda match: " ".join(match[0]), plain)
     plain = _HEADING.sub(r"\1", _RULE.sub("", plain))

@@ -101,7 +101,7 @@ async def _load_campaign(connection: aiosqlite.Connection, loaded: Loaded, snaps
     ) as cursor:
         loaded.shapes = {row[0] async for row in cursor}
     async with connection.execute(
-        "SELECT parent_source, operator, count(*) FROM candidate WHERE campaign = ? AND ordinal > 0 "
+        "SELECT parent_source, operator, count(*) FROM candidate WHERE campaign = ? AND operator <> 'initial' "
         "AND outcome <> ? GROUP BY parent_source, operator",
         (campaign, DiscardReason.NO_RECORDING.value),
     ) as cursor:

@@ -19,7 +19,9 @@ MAX_POINTS = 1024
 """Instantiations of one template."""
 
 _MAX_TEXT = 1 << 20
-_NOT_CODE = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])'", re.S)
+_NOT_CODE = re.compile(r"//[^\n]*|/\*.*?(?:\*/|\Z)|\"(?:\\.|[^\"\\\n])*\"?|'(?:\\.|[^'\\\n])'", re.S)
+"""Comments and literals. One that is not closed goes to the end of the text or line: looked for anew from each of its
+signs, an end that is not there takes minutes."""
 _HEADER = re.compile(r"\btemplate\s*<([^<>;{}()]{1,400})>[^;{}<>()=]{0,400}\bforward_templated\s*\(")
 _PARAMETER = re.compile(r"(?:const\s+)?(?:[a-z_:0-9]+\s+){1,3}([A-Za-z_]\w{0,31})(?:\s*=\s*[\w-]+)?", re.A)
 _USE = re.compile(r"\bforward_templated\s*<([^<>;{}()]{0,400})>")

@@ -84,7 +84,7 @@ class Rows:
         mine = sorted((c for c in self.candidates.values() if campaign_of(c.id) == id_), key=lambda c: c.ordinal)
         answered: dict[tuple[str, str], int] = {}
         for candidate in mine:
-            if candidate.ordinal and candidate.outcome != DiscardReason.NO_RECORDING:
+            if candidate.operator is not Operator.INITIAL and candidate.outcome != DiscardReason.NO_RECORDING:
                 key = (candidate.parent_source, candidate.operator.value)
                 answered[key] = answered.get(key, 0) + 1
         repaired = {c.parent for c in mine if c.operator is Operator.REPAIR}

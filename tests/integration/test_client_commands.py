@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -27,9 +28,12 @@ from kfd.api.v1 import (
     control_pb2_grpc,
 )
 from kfd.base.digest import digest_of
+from kfd.base.work import CHECKED_ONLY
 from kfd.tasks import load, pack
 from kfd_client import follow as following
 from kfd_client.cli import main
+from kfd_client.commands.submit import _wanted
+from kfd_client.exits import Failure
 
 TOKEN = "t0ken-" + "x" * 40
 CONFIG = """\
@@ -55,7 +59,7 @@ class Daemon(
         self.sizes: dict[str, int] = {}
         self.calls: list[tuple[str, Any]] = []
         self.chunks: list[int] = []
-        self.faults: dict[str, list[tuple[grpc.StatusCode, str, tuple[tuple[str, str], ...]]]] = {}
+        self.faults: dict[str, list[tuple[grpc.StatusCode, str, tuple[tuple[str, str], ...]] | None]] = {}
         self.campaign = control_pb2.Campaign(
             id="c7f3k2x",
             name="scale-1",
@@ -83,8 +87,9 @@ class Daemon(
             context.abort(grpc.StatusCode.UNAUTHENTICATED, "the token is missing or wrong")
         self.calls.append((name, request))
         faults = self.faults.get(name)
-        if faults:
-            code, text, trailing = faults.pop(0)
+        fault = faults.pop(0) if faults else None
+        if fault is not None:
+            code, text, trailing = fault
             context.set_trailing_metadata(trailing)
             context.abort(code, text)
 
@@ -349,6 +354,58 @@ def test_a_submission_whose_answer_was_lost_is_repeated_with_the_same_key(
     assert (code, out) == (0, "c7f3k2x\n")
     assert len(daemon.named("SubmitCampaign")) == 2
     assert len(daemon.keys) == 1
+
+
+def of_targets(task: Path, *targets: str) -> None:
+    config = task / "config.yaml"
+    kept = [line for line in config.read_text("utf-8").split("\n") if not line.startswith("target:")]
+    config.write_text("\n".join([f"targets: [{', '.join(targets)}]", *kept]), encoding="utf-8")
+
+
+def test_a_target_that_the_task_has_not_starts_no_campaign_for_the_others(
+    daemon: Daemon, task: Path, capsys: Capture
+) -> None:
+    of_targets(task, "sim:device", "sim:other")
+    code, _, err = run(capsys, "submit", task, "--target", "sim:device", "--target", "cpp:natve")
+    assert code == 2
+    assert "the task has no target 'cpp:natve'" in err
+    assert "sim:device, sim:other" in err
+    assert not daemon.calls
+
+
+def test_a_submission_that_is_refused_half_way_says_what_goes_on_and_how_to_start_the_rest(
+    daemon: Daemon, task: Path, capsys: Capture
+) -> None:
+    of_targets(task, "sim:device", "sim:other")
+    daemon.faults["SubmitCampaign"] = [None, (grpc.StatusCode.INVALID_ARGUMENT, "there is a campaign named x", ())]
+    code, out, err = run(capsys, "submit", task, "--target", "all", "--name", "x")
+    assert (code, out) == (2, "c7f3k2x\n")
+    assert "started and going on: c7f3k2x" in err
+    (key,) = re.findall(r"--idempotency-key ([0-9a-f]{32})\n", err)
+    assert [one.idempotency_key for one in daemon.named("SubmitCampaign")] == [f"{key}:sim:device", f"{key}:sim:other"]
+
+
+@pytest.mark.parametrize(
+    ("targets", "wanted", "sent"),
+    [
+        (["all"], ["sim:device", "sim:other"], ["sim:device", "sim:other"]),
+        (["sim:other", "all", "sim:other"], ["sim:device", "sim:other"], ["sim:other", "sim:device"]),
+        (["sim:device", "sim:device"], ["sim:device", "sim:other"], ["sim:device"]),
+        (["all"], ["triton:sm_90", CHECKED_ONLY], ["triton:sm_90"]),
+        ([CHECKED_ONLY], ["triton:sm_90", CHECKED_ONLY], [CHECKED_ONLY]),
+        ([], ["sim:device", "sim:other"], [""]),
+        (["triton:sm_90", CHECKED_ONLY], ["triton:sm_90", CHECKED_ONLY], None),
+        (["all"], [CHECKED_ONLY], None),
+    ],
+)
+def test_targets_are_taken_once_each_and_all_of_them_can_be_timed(
+    targets: list[str], wanted: list[str], sent: list[str] | None
+) -> None:
+    if sent is None:
+        with pytest.raises(Failure, match="never"):
+            _wanted(tuple(targets), tuple(wanted))
+    else:
+        assert _wanted(tuple(targets), tuple(wanted)) == tuple(sent)
 
 
 def test_a_bad_task_is_refused_before_any_call_with_file_line_and_mend(

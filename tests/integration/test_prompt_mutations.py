@@ -24,6 +24,7 @@ from kfd.store.rows import unpack
 from kfd.tasks import Task, load, pack
 from kfd.testing.sim_task import source_with, write_sim_task
 from kfd.testing.simulation import sim_spec, speedup
+from tests.property.test_budget_laws import LARGE, SMALL
 from tests.unit.test_prompting_meta import edit
 
 TEXTS = ((Region.STRATEGIES, "Tile loops."), (Region.PITFALLS, "Beware of tails."))
@@ -273,3 +274,25 @@ async def test_recordings_may_hold_answers_for_prompts_and_need_not(task: Task) 
     second = await rig.ended(request_of(2, spec))
     assert isinstance(second, MutationMissed)
     assert second.text == f"no recording recorded/{FIRST}/prompt.1.md"
+
+
+async def test_what_a_question_used_is_told_also_when_its_answer_breaks_us(
+    task: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def breaks(*_: object) -> None:
+        raise RuntimeError("a bug of ours")
+
+    monkeypatch.setattr("kfd.daemon.mutating.meta.changed", breaks)
+    event = await Rig(task, {"scripted": Scripted()}).ended(request_of())
+    assert isinstance(event, MutationFaulted)
+    assert (event.kind, event.input_tokens, event.output_tokens) == ("internal", 30, 4)
+
+
+@pytest.mark.parametrize(("model", "limit"), [("large", 1_000), ("", None)])
+async def test_an_answer_is_as_long_as_was_reserved_whatever_the_configuration_says_by_now(
+    task: Task, model: str, limit: int | None
+) -> None:
+    scripted = Scripted()
+    spec = replace(SPEC, terms=(LARGE, SMALL), budget_tokens=10**6)
+    await Rig(task, {"scripted": scripted}).ended(request_of(spec=spec, model=model))
+    assert [ask.max_output_tokens for ask in scripted.asks] == [limit]

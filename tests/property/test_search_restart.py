@@ -277,3 +277,32 @@ def test_the_worlds_above_reach_every_mechanism(mechanism: str) -> None:
         seen |= {"hints"} if one.asked.hints else set()
         seen |= {"reaction"} if one.asked.reaction else set()
     assert mechanism in seen
+
+
+@pytest.mark.parametrize("kills", [0, 40])
+def test_a_campaign_from_nothing_counts_its_first_candidate_after_a_restart_too(kills: int) -> None:
+    """Its candidate 0 is no task's own kernel: it was asked for, and has its place in the budget."""
+    policy = SearchPolicy(operators=OperatorPolicy(template_every=0))
+    spec = sim_spec("nothing", search=policy, budget_candidates=3, in_flight=1)
+    simulation = Simulation(lambda request: arrived(request, f"kernel {request.ordinal}"), judge)
+    simulation.submit(spec, None)
+    for step in range(kills):
+        if step % 3 == 0:
+            simulation.kill_daemon()
+        simulation.step()
+    simulation.run()
+    assert simulation.rows.records[spec.id].reason == "budget: 3 candidates"
+    assert len(simulation.rows.candidates) == 3
+
+
+@pytest.mark.parametrize("kill", [False, True])
+def test_a_first_question_without_an_answer_ends_a_campaign_from_nothing(kill: bool) -> None:
+    spec = sim_spec("nothing", budget_candidates=3, in_flight=1)
+    simulation = Simulation(lambda request: DraftMissed(candidate=request.candidate, text="no recording"), judge)
+    simulation.submit(spec, None)
+    while not simulation.drafts:
+        simulation.step()
+    if kill:
+        simulation.kill_daemon()
+    simulation.run()
+    assert simulation.rows.records[spec.id].reason == "nothing left to ask; no correct candidate"

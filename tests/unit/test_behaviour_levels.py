@@ -107,6 +107,7 @@ HOSTILE_C = [
     "kernel void k(){" + "float a[4];a[0]+=1;" * 5000 + "}", "kernel void k(global float *x){" + "m -= x[1];" * 6000 + "}",
     'asm("shfl' * 20_000, "template<int A>void f(){}f<1>();" * 3000, "kernel void k(){" + "for(i=threadIdx.x;i<n;i+=64)" * 3000 + "}",
     "#define a " + "b a" * 1000 + "\n" + "a " * 30_000, "using x = y<;" * 9000, "typedef a b;" * 9000, "a<" * 60_000,
+    "0" * 200_000, "__shared__ float " + "x" * 100_000 + "[4];",
 ]  # fmt: skip
 HEAD = "@triton.jit\ndef f(x):\n"
 HOSTILE_PYTHON = [

@@ -45,6 +45,13 @@ def test_without_a_roof_of_every_timed_case_there_is_no_share() -> None:
     assert roofline_share(replace(result, roofs=tuple(replace(one, copy_ns=0) for one in result.roofs))) is None
 
 
+def test_a_roof_of_a_case_that_was_not_timed_says_nothing() -> None:
+    """Whoever reads evidence for a prompt must not fall over it: the question could never be put."""
+    result = measured(("a", 8_000_000, 90, 100), ("largest", 9_000_000, 90, 100))
+    for left in (result.comparisons[:1], (result.comparisons[0], replace(result.comparisons[1], candidate_ns=()))):
+        assert "memory traffic: case a" in bottleneck((), replace(result, comparisons=left))
+
+
 SCALAR = (("seen", "scalar=1"),)
 
 

@@ -155,7 +155,9 @@ def test_the_fittest_comes_first_and_never_more_than_one_in_four() -> None:
     second = lineage.next(offered, 4)
     assert second is not None
     assert second.candidate == "b-5"
-    assert lineage.exports([elite("a-0", 0.6, ordinal=0), elite("a-1", 0.8), elite("a-2", 0.7)])[0].candidate == "a-2"
+    held = [elite("a-0", 0.6, ordinal=0), elite("a-1", 0.8), elite("a-2", 0.7)]
+    assert [one.candidate for one in lineage.exports(held, CandidateId("a-0"))] == ["a-2"]
+    assert [one.candidate for one in lineage.exports(held, None)] == ["a-0", "a-2"], "a campaign from nothing bred it"
     assert Lineage([taken]).next(offered, 4) == second, "what is stored restores it"
 
 

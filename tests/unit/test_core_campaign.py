@@ -235,6 +235,30 @@ def test_a_provider_that_is_down_fails_nothing_and_is_asked_again() -> None:
     assert sum(simulation.outcomes(spec.id).values()) == 7
 
 
+@pytest.mark.parametrize("kill", [False, True])
+def test_a_question_that_always_breaks_us_is_given_up_and_keeps_no_campaign_open(kill: bool) -> None:
+    """Evidence that cannot be rendered, a source that is gone: asked again, and again, it would never end."""
+
+    def breaks(request: DraftRequest) -> DraftEvent:
+        if request.ordinal % 4:
+            return answer(request)
+        return DraftFaulted(candidate=request.candidate, kind="internal", text="KeyError()", retry_after=30 * SECOND)
+
+    spec = sim_spec()
+    simulation = Simulation(breaks, judge)
+    simulation.submit(spec, INITIAL)
+    for _ in range(30):
+        simulation.step()
+    if kill:
+        simulation.kill_daemon()
+    simulation.run()
+    record = simulation.rows.records[spec.id]
+    assert (record.state, record.reason, record.incidents) == (CampaignState.FINISHED, "budget: 20 candidates", 5)
+    given_up = [one for one in simulation.rows.candidates.values() if one.outcome == "incident"]
+    assert [one.ordinal for one in given_up] == [4, 8, 12, 16, 20]
+    assert {(one.text, one.told) for one in given_up} == {("KeyError()", None)}
+
+
 def test_a_fault_that_only_a_person_can_mend_pauses_and_resume_asks_again() -> None:
     is_mended = False
 

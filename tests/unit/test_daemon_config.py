@@ -78,6 +78,7 @@ def test_an_unknown_key_is_refused_with_the_nearest_one(tmp_path: Path, text: st
         "[campaign.search.prompts]\nmodel = 'default'",
         "[campaign.search.prompts]\nmodel = 'nobody'",
         "[campaign.search]\noperators = 'many'",
+        "[[llm.models]]\nname = 'a'\nbase_url = 'http://h'\nweight = 1e-300",
         "[campaign]\nsearch = 1",
         "[campaign.measure]\ntarget_half_width = 0",
         "[campaign.measure]\nmax_rounds = 5",

@@ -37,6 +37,10 @@ ATTACKS = (
     "\x1b[2Jgone\u202e\u200b\x00",
     "# # # Task: nested",
     "> ## quoted",
+    "# =====",
+    "# ---",
+    "# # =======\nx",
+    "<|>",
 )
 
 TEXTS = st.one_of(
@@ -69,6 +73,12 @@ def test_the_form_of_a_kernel_changes_what_to_beware_of() -> None:
 def test_a_toolchain_without_advice_is_an_error() -> None:
     with pytest.raises(ValueError, match="there is for cpp"):
         first_regions("fortran", device_form=False)
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_an_attack_is_cleaned_once_and_for_all(attack: str) -> None:
+    """What one sign hides must not be another that is left."""
+    test_a_text_is_cleaned_once_and_for_all.hypothesis.inner_test(attack)  # type: ignore[attr-defined]
 
 
 @settings(deadline=None, max_examples=300)

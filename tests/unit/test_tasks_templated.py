@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -92,6 +93,14 @@ def test_no_text_is_a_fall(text: str) -> None:
 def test_a_hostile_text_costs_little() -> None:
     assert parse("template <int A" * 60_000 + "forward_templated") is None
     assert parse("forward_templated<" * 60_000) is None
+
+
+@pytest.mark.parametrize("unit", ["/* ", '"\\', "'\\", "// ", '"', "/*/"])
+def test_what_is_never_closed_costs_little(unit: str) -> None:
+    text = "forward_templated " + unit * (400_000 // len(unit))
+    start = time.process_time()
+    assert parse(text) is None
+    assert time.process_time() - start < 2
 
 
 def test_a_campaign_sees_listed_points_only() -> None:

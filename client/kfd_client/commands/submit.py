@@ -13,6 +13,7 @@ import grpc
 from kfd.api.v1 import common_pb2, control_pb2
 from kfd.base.digest import Digest
 from kfd.base.failure import BadInput
+from kfd.base.work import CHECKED_ONLY
 from kfd.tasks import load, pack, problems
 from kfd_client import render
 from kfd_client.amounts import money, span
@@ -84,12 +85,21 @@ def submit_command(
         in_flight=in_flight or 0,
         models=models,
     )
+    wanted = _wanted(targets, offered)
+    key = idempotency_key or secrets.token_hex(16)
     session: Session = context.session()
     digest = upload(session, archive)
     terminal = sys.stdout.isatty()
-    campaigns = []
-    for request in _requests(options, digest, idempotency_key or secrets.token_hex(16), _wanted(targets, offered)):
-        started = _submit(session, request)
+    campaigns: list[str] = []
+    for request in _requests(options, digest, key, wanted):
+        try:
+            started = _submit(session, request)
+        except Failure:
+            if campaigns:
+                # Without the same key they would be started once more.
+                context.note(f"started and going on: {' '.join(campaigns)}")
+                context.note(f"to start the others only, type the same with --idempotency-key {key}")
+            raise
         campaigns.append(started.campaign)
         if context.json and not wait:
             context.data(started)
@@ -114,8 +124,20 @@ def submit_command(
 
 
 def _wanted(targets: tuple[str, ...], offered: tuple[str, ...]) -> tuple[str, ...]:
-    """The targets asked for, each once; an empty one lets the daemon take the task's first."""
-    named = [one for target in targets for one in (offered if target == "all" else (target,))]
+    """The targets asked for, each once; an empty one lets the daemon take the task's first.
+
+    Raises Failure for one that the task does not have, before a campaign is started for any other. ``all`` are those
+    that kernels are timed on.
+    """
+    timed = tuple(one for one in offered if one != CHECKED_ONLY)
+    named = [one for target in targets for one in (timed if target == "all" else (target,))]
+    unknown = next((one for one in named if one not in offered), None)
+    if unknown is not None or (targets and not named):
+        text = f"the task has no target {unknown!r}" if unknown is not None else f"{CHECKED_ONLY} is never timed"
+        raise Failure(text, code=Exit.USAGE, mend=f"Give --target of {', '.join(offered)}.")
+    if len(set(named)) > 1 and CHECKED_ONLY in named:
+        text = f"{CHECKED_ONLY} checks kernels and never times them"
+        raise Failure(text, code=Exit.USAGE, mend=f"Leave out --target {CHECKED_ONLY}.")
     return tuple(dict.fromkeys(named)) or ("",)
 
 

@@ -162,18 +162,8 @@ class Deciding(Steps):
 
     def _ask(self, proposal: Proposal) -> list[Output]:
         nth = self._questions.charge((proposal.parent_source, proposal.operator.value))
-        candidate = Candidate(
-            id=candidate_id(self.spec.id, self._next_ordinal),
-            ordinal=self._next_ordinal,
-            operator=proposal.operator,
-            parent=proposal.parent,
-            parent_source=proposal.parent_source,
-            inspirations=proposal.inspirations,
-            nth=nth,
-            generation=proposal.generation,
-            repair_depth=proposal.repair_depth,
-            asked=learning.asked(proposal, self._told),
-        )
+        id_ = candidate_id(self.spec.id, self._next_ordinal)
+        candidate = learning.asked_for(proposal, id_, self._next_ordinal, nth, self._told)
         self._next_ordinal += 1
         if proposal.operator in learning.PERIODIC:
             self._last_asked[proposal.operator] = self._told
@@ -210,7 +200,7 @@ class Deciding(Steps):
 
     def exports(self) -> list[Elite]:
         """What the other campaigns of the group may take."""
-        return self._lineage.exports(self.archive)
+        return self._lineage.exports(self.archive, self._initial.id if self._initial is not None else None)
 
     def _start(self, candidate: Candidate) -> StartDraft:
         self._questions.begin(candidate.id)

@@ -19,6 +19,7 @@ from kfd.core.campaign.mutation import (
     MutationRequest,
     MutationState,
     Regions,
+    accepted,
     first_variant,
     mutation_id,
     nth_of,
@@ -66,8 +67,12 @@ class Evolution:
         self._asked_of: dict[str, int] = {}
         self._running: set[int] = set()
         self._retry_at: dict[int, Instant] = {}
-        for mutation in stored:
+        known = list(stored)
+        for mutation in known:
             self._note(mutation)
+        # In the order of ending: a text that was dropped and found again has the generation of the last one.
+        for _, mutation in accepted(known):
+            self._texts[mutation.variant] = (mutation.regions, mutation.generation)
 
     def _note(self, mutation: Mutation) -> None:
         """A mutation that was asked for, as its row has it."""
@@ -77,8 +82,6 @@ class Evolution:
             self._open[mutation.nth] = mutation
         else:
             self._ended = max(self._ended, mutation.ended.nth)
-        if mutation.state is MutationState.ACCEPTED:
-            self._texts[mutation.variant] = (mutation.regions, mutation.generation)
 
     def regions(self, variant: str) -> Regions:
         """What a variant says, also one that the archive has dropped since."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
+from kfd.base.ids import CandidateId
 from kfd.base.work import CHECKED_ONLY, VerdictCode
 from kfd.core.campaign import judging
 from kfd.core.campaign.mutation import Mutation, accepted, first_variant, variant_of
@@ -29,6 +30,7 @@ __all__ = [
     "UNASKED",
     "UNTOLD",
     "asked",
+    "asked_for",
     "champions",
     "is_repairable",
     "model_name",
@@ -112,6 +114,23 @@ def asked(proposal: Proposal, told: int) -> Asked:
         hints=tuple(hint.direction for hint in proposal.hints),
         parent_cell=proposal.parent_cell,
         parent_fitness=proposal.parent_fitness,
+    )
+
+
+def asked_for(proposal: Proposal, id_: CandidateId, ordinal: int, nth: int, told: int) -> Candidate:
+    """The candidate that a proposal asks for. ``nth``: how often the same was answered before; ``told``: how many
+    candidates the search knew of."""
+    return Candidate(
+        id=id_,
+        ordinal=ordinal,
+        operator=proposal.operator,
+        parent=proposal.parent,
+        parent_source=proposal.parent_source,
+        inspirations=proposal.inspirations,
+        nth=nth,
+        generation=proposal.generation,
+        repair_depth=proposal.repair_depth,
+        asked=asked(proposal, told),
     )
 
 

@@ -12,10 +12,10 @@ from collections.abc import Iterable
 
 from kfd.base.ids import CandidateId
 from kfd.core.campaign.state import Asked, Candidate
-from kfd.core.search.archive import Elite
+from kfd.core.search.archive import Cell, Elite
 from kfd.core.search.operators import Operator
 
-__all__ = ["SIBLING", "Lineage", "migrant_of"]
+__all__ = ["SIBLING", "Lineage", "asked_as_migrant", "migrant_of"]
 
 SIBLING = "sibling"
 """How a migrant was found, for the log."""
@@ -45,14 +45,25 @@ class Lineage:
 
         ``used``: places of the budget that are used.
         """
-        if len(self._origins) * _ONE_IN > used:
+        if not self.is_time(used):
             return None
-        fresh = [elite for elite in offered if elite.candidate not in self._origins]
+        fresh = [elite for elite in offered if not self.has_taken(elite.candidate)]
         return min(fresh, key=lambda elite: (-elite.fitness, elite.candidate), default=None)
 
-    def exports(self, elites: Iterable[Elite]) -> list[Elite]:
-        """Elites that were bred here: neither the task's own kernel, which every target has, nor migrants."""
-        return [elite for elite in elites if elite.ordinal > 0 and elite.candidate not in self._own]
+    def is_time(self, used: int) -> bool:
+        """Whether migrants have fewer places than are theirs, with ``used`` places of the budget used."""
+        return len(self._origins) * _ONE_IN <= used
+
+    def has_taken(self, elite: CandidateId) -> bool:
+        """Whether an elite of another campaign was tried here."""
+        return elite in self._origins
+
+    def exports(self, elites: Iterable[Elite], initial: CandidateId | None) -> list[Elite]:
+        """Elites that were bred here: neither the task's own kernel ``initial``, which every target has, nor migrants.
+
+        A campaign that begins from nothing has no kernel of its own: its candidate 0 is bred like any other.
+        """
+        return [elite for elite in elites if elite.candidate != initial and elite.candidate not in self._own]
 
 
 def migrant_of(elite: Elite, id_: CandidateId, ordinal: int, nth: int, told: int, variant: str) -> Candidate:
@@ -68,5 +79,10 @@ def migrant_of(elite: Elite, id_: CandidateId, ordinal: int, nth: int, told: int
         nth=nth,
         generation=elite.generation + 1,
         repair_depth=0,
-        asked=Asked(at=told, variant=variant, strategy=SIBLING, parent_cell=elite.cell),
+        asked=asked_as_migrant(told, variant, elite.cell),
     )
+
+
+def asked_as_migrant(told: int, variant: str, cell: Cell) -> Asked:
+    """How a migrant came to be asked for: the search had no part in it. ``cell``: where it lives on its own target."""
+    return Asked(at=told, variant=variant, strategy=SIBLING, parent_cell=cell)

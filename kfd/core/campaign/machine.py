@@ -36,6 +36,7 @@ from kfd.core.commands import (
     SaveText,
 )
 from kfd.core.events import (
+    INTERNAL,
     DraftArrived,
     Drafted,
     DraftEvent,
@@ -191,6 +192,10 @@ class Campaign(Deciding):
                 text = f"{event.kind}: {event.text}; the budget does not allow to ask again"
                 return [*out, *self._discard(candidate, DiscardReason.BUDGET, text), *self.advance(now)]
             out += self._put(candidate)
+        if event.kind == INTERNAL and not self._questions.broke(candidate.id):
+            self.record = replace(self.record, incidents=self.record.incidents + 1)
+            out.append(SaveCampaign(record=self.record))
+            return [*out, *self._discard(candidate, DiscardReason.INCIDENT, event.text), *self.advance(now)]
         if event.retry_after is not None:
             self._questions.later(candidate.id, now + event.retry_after)
             return out

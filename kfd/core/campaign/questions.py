@@ -13,6 +13,10 @@ from kfd.core.fleet.model import NEVER
 __all__ = ["Questions"]
 
 
+MAX_BROKEN = 10
+"""Faults of ours after which a question is given up: one that always breaks us would keep its campaign open."""
+
+
 class Questions:
     """Counts what is charged to the budget of candidates, and knows when an open question is due."""
 
@@ -24,6 +28,7 @@ class Questions:
         self._used = sum(answered.values())
         self._asking: set[CandidateId] = set()
         self._retry_at: dict[CandidateId, Instant] = {}
+        self._broken: dict[CandidateId, int] = {}
         self.closed = set(closed)
         """(parent digest, operator) pairs that the generator has no more answers for."""
 
@@ -61,10 +66,16 @@ class Questions:
         self._asking.discard(candidate)
         self._retry_at[candidate] = at
 
+    def broke(self, candidate: CandidateId) -> bool:
+        """A question could not be put by a fault of ours; whether it is worth putting it again."""
+        self._broken[candidate] = self._broken.get(candidate, 0) + 1
+        return self._broken[candidate] < MAX_BROKEN
+
     def end(self, candidate: CandidateId) -> None:
         """A question needs no answer any more."""
         self._asking.discard(candidate)
         self._retry_at.pop(candidate, None)
+        self._broken.pop(candidate, None)
 
     def hurry(self, now: Instant) -> None:
         """Everything that waits to be asked again is due now."""

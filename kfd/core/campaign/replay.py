@@ -12,13 +12,16 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from kfd.base.ids import CandidateId
+from kfd.base.ids import campaign_of
 from kfd.base.work import VerdictCode
 from kfd.core.campaign import judging, learning
 from kfd.core.campaign.evolution import wanted
+from kfd.core.campaign.lineage import Lineage, asked_as_migrant
 from kfd.core.campaign.mutation import Mutation, accepted, first_variant, mutation_id, variant_of
+from kfd.core.campaign.questions import Questions
+from kfd.core.campaign.rowlaws import Difference, candidate_difference, mutation_difference, row_difference
 from kfd.core.campaign.state import CampaignSpec, Candidate, CandidateState, DiscardReason
-from kfd.core.campaign.tuning import Tuning, is_swept
+from kfd.core.campaign.tuning import Tuning, is_swept, point_of
 from kfd.core.dice import Dice
 from kfd.core.search.archive import Elite, Niche
 from kfd.core.search.fitness import fitness
@@ -26,23 +29,11 @@ from kfd.core.search.operators import Operator
 from kfd.core.search.prompt_archive import Region, variant_id
 from kfd.core.search.proposals import Broken, Proposal
 from kfd.core.search.search import Search
-from kfd.core.search.tuning import Values
 
 __all__ = ["Difference", "Replayed", "replay"]
 
 MOST_OPEN = 3
 """Mutations of one update, the most that a policy allows: only those of the last update can be open."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
-    """The first decision that comes out otherwise."""
-
-    candidate: str
-    """Id of the candidate, or of the mutation of a prompt."""
-    what: str
-    stored: str
-    decided: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,10 +58,11 @@ class _Stage:
         self._prompts = prompts
         self._elites: dict[Niche, Elite] = {}
         self._broken: list[Broken] = []
-        self._closed: set[tuple[str, str]] = set()
         self._last_asked: dict[Operator, int] = {}
         self._tuning = Tuning(spec.search.sweep, Dice(spec.seed), spec.baseline, limit=None)
         self._length = initial.length if initial is not None else 0
+        self._questions = Questions(spec.budget_candidates, {})
+        self._lineage = Lineage()
         if initial is not None and initial.artifact is not None and initial.speedups:
             self._begin(initial)
 
@@ -85,7 +77,7 @@ class _Stage:
     def tell(self, candidate: Candidate) -> Difference | None:
         """What became of one candidate, as it was told; the first mutation that was not due then."""
         if candidate.outcome == DiscardReason.NO_RECORDING:
-            self._closed.add((candidate.parent_source, candidate.operator.value))
+            self._questions.miss(candidate)
             return None
         outcome = learning.outcome_of(candidate, self._spec)
         if outcome.elite is not None and outcome.kept:
@@ -101,17 +93,52 @@ class _Stage:
         """New prompt variants that came before candidate ``before`` was asked for (None: all that are left)."""
         return self._prompts.feed(self._search, before)
 
-    def point(self, candidate: Candidate) -> tuple[CandidateId, Values] | None:
-        """Template and values of a sweep's next point, where ``candidate`` is what was decided then."""
+    def decide(self, stored: Candidate) -> Difference | None:
+        """Decide about a candidate again; what comes out otherwise than its row has it."""
+        is_time = self._lineage.is_time(self._questions.used)
+        nth = self._questions.charge((stored.parent_source, stored.operator.value))
+        match stored.operator:
+            case Operator.TUNE:
+                return self._point(stored, nth)
+            case Operator.MIGRATE:
+                return self._migrant(stored, nth, is_time=is_time)
+            case _:
+                proposal = self.ask(stored)
+        if proposal is None:
+            ask = stored.operator.value
+            return Difference(candidate=stored.id, what="operator", stored=ask, decided="nothing left to ask")
+        again = learning.asked_for(proposal, stored.id, stored.ordinal, nth, stored.asked.at)
+        return candidate_difference(stored, again)
+
+    def _point(self, stored: Candidate, nth: int) -> Difference | None:
+        """Template and values of a sweep's next point."""
         found = self._tuning.next()
-        self._tuning.note(replace(candidate, state=CandidateState.DRAFTING, told=None))
-        return None if found is None else (found[0].id, found[1])
+        if found is None:
+            point = f"{(stored.parent, stored.values)}"
+            return Difference(candidate=stored.id, what="point", stored=point, decided="None")
+        again = point_of(*found, stored.id, stored.ordinal, nth, stored.asked.at)
+        difference = candidate_difference(stored, again)
+        if difference is None:
+            self._tuning.note(replace(stored, state=CandidateState.DRAFTING, told=None))
+        return difference
+
+    def _migrant(self, stored: Candidate, nth: int, *, is_time: bool) -> Difference | None:
+        """What was on offer is another campaign's history; that it may be taken, and as what, is decided here."""
+        origin, mine = stored.origin, self._spec.id
+        if origin is None or campaign_of(origin) == mine or self._lineage.has_taken(origin) or not is_time:
+            why = "an elite of another campaign that was not taken before, one candidate in four"
+            return Difference(candidate=stored.id, what="origin", stored=f"{origin}", decided=why)
+        self._lineage.note(stored)
+        # Source, cell and generation are the elite's, which is not here.
+        asked = asked_as_migrant(stored.asked.at, first_variant(self._spec).id, stored.asked.parent_cell)
+        again = replace(stored, parent=None, inspirations=(), values=(), repair_depth=0, nth=nth, asked=asked)
+        return candidate_difference(stored, again)
 
     def ask(self, candidate: Candidate) -> Proposal | None:
         """What is decided about a candidate now."""
         elites = [self._elites[cell] for cell in sorted(self._elites)]
         told = candidate.asked.at
-        shown = learning.view(elites, self._broken, self._closed, self._length, told, self._last_asked)
+        shown = learning.view(elites, self._broken, self._questions.closed, self._length, told, self._last_asked)
         proposal = self._search.ask(shown, candidate.ordinal)
         if candidate.operator in learning.PERIODIC:
             self._last_asked[candidate.operator] = told
@@ -128,6 +155,7 @@ class _Prompts:
         self._mutations = sorted(mutations, key=lambda one: one.nth)
         self._waiting = deque(accepted(mutations))
         self._regions: dict[str, Mapping[Region, str]] = {first_variant(spec).id: dict(spec.regions)}
+        self._generations = {first_variant(spec).id: 0}
         self._seen = 0
         self.proved = 0
         """Mutations that were due when they were asked for."""
@@ -161,7 +189,11 @@ class _Prompts:
             for region in self._spec.search.prompts.pinned:
                 if variant.regions.get(region, "") != parent.get(region, ""):
                     return self._differs(mutation.nth, f"pinned {region.value}", "changed", "kept")
-            self._regions[variant.id] = variant.regions
+            generation = self._generations[mutation.parent] + 1
+            if mutation.generation != generation:
+                return self._differs(mutation.nth, "generation", f"{mutation.generation}", f"{generation}")
+            # A text that the archive has dropped may be found again, and counts anew.
+            self._regions[variant.id], self._generations[variant.id] = variant.regions, generation
             if not search.prompt_evolved(variant):
                 return self._differs(mutation.nth, "new variant", variant.id, "refused by the archive")
         return None
@@ -193,6 +225,10 @@ def replay(spec: CampaignSpec, candidates: Sequence[Candidate], mutations: Seque
     prompts = _Prompts(spec, mutations)
     stage = _Stage(spec, next((one for one in candidates if one.operator is Operator.INITIAL), None), prompts)
     heard = decisions = 0
+    mutations = sorted(mutations, key=lambda one: one.nth)
+    wrong = row_difference(spec, candidates)
+    if wrong is not None:
+        return Replayed(decisions=0, told=0, difference=wrong)
 
     def found(difference: Difference | None) -> Replayed:
         return Replayed(decisions=decisions, told=heard, mutations=prompts.proved, difference=difference)
@@ -204,56 +240,17 @@ def replay(spec: CampaignSpec, candidates: Sequence[Candidate], mutations: Seque
             heard += 1
         if difference is not None:
             return found(difference)
-        if candidate.operator is Operator.MIGRATE:
-            # Not decided by this campaign's search: what was on offer is another campaign's history.
-            continue
-        if candidate.operator is Operator.TUNE:
-            difference = _point_difference(candidate, stage.point(candidate))
-        elif difference is None:
-            difference = _difference(candidate, stage.ask(candidate))
+        difference = stage.decide(candidate)
         if difference is not None:
             return found(difference)
-        decisions += 1
+        # A migrant is no decision of this campaign's search.
+        decisions += candidate.operator is not Operator.MIGRATE
     difference = stage.evolve(None)
     while difference is None and heard < len(told):
         difference = stage.tell(told[heard]) or stage.evolve(None)
         heard += 1
-    return found(difference or prompts.left())
+    return found(difference or prompts.left() or mutation_difference(spec, mutations))
 
 
 def _nth(candidate: Candidate) -> int:
     return candidate.told.nth if candidate.told is not None else 0
-
-
-def _point_difference(candidate: Candidate, decided: tuple[CandidateId, Values] | None) -> Difference | None:
-    stored = (candidate.parent, candidate.values)
-    if stored == decided:
-        return None
-    return Difference(candidate=candidate.id, what="point", stored=f"{stored}", decided=f"{decided}")
-
-
-def _difference(candidate: Candidate, proposal: Proposal | None) -> Difference | None:
-    if proposal is None:
-        ask = candidate.operator.value
-        return Difference(candidate=candidate.id, what="operator", stored=ask, decided="nothing left to ask")
-    again = learning.asked(proposal, candidate.asked.at)
-    pairs: tuple[tuple[str, object, object], ...] = (
-        ("operator", candidate.operator.value, proposal.operator.value),
-        ("parent", candidate.parent, proposal.parent),
-        ("parent's source", candidate.parent_source, proposal.parent_source),
-        ("generation", candidate.generation, proposal.generation),
-        ("repairs in a row", candidate.repair_depth, proposal.repair_depth),
-        ("inspirations", candidate.inspirations, proposal.inspirations),
-        ("hints", candidate.asked.hints, again.hints),
-        ("model", candidate.asked.model, again.model),
-        ("prompt variant", candidate.asked.variant, again.variant),
-        ("strategy", candidate.asked.strategy, again.strategy),
-        ("island", candidate.asked.island, again.island),
-        ("plateau reaction", candidate.asked.reaction, again.reaction),
-        ("parent's cell", candidate.asked.parent_cell, again.parent_cell),
-        ("parent's fitness", candidate.asked.parent_fitness, again.parent_fitness),
-    )
-    for what, stored, decided in pairs:
-        if stored != decided:
-            return Difference(candidate=candidate.id, what=what, stored=f"{stored}", decided=f"{decided}")
-    return None

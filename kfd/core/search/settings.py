@@ -22,6 +22,8 @@ __all__ = ["SettingsError", "policy_of"]
 
 MAX_MODELS = 32
 MAX_NAME = 100
+LEAST_NUMBER, MOST_NUMBER = 1e-9, 1e9
+"""Sizes of a number that is not 0: products and powers of a few of them neither vanish nor overflow."""
 
 _BESIDE_BEST_OF_N = ("axes", "best_of_n", "models", "plateau")
 """What still means something when every question is the same."""
@@ -114,6 +116,8 @@ def _whole_number(path: str, value: object) -> int:
 def _number(path: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise SettingsError(f"{path} is a number, not {_shown(value)}")
+    if value and not LEAST_NUMBER <= abs(value) <= MOST_NUMBER:
+        raise SettingsError(f"{path} is 0 or of a size from {LEAST_NUMBER:g} to {MOST_NUMBER:g}, not {_shown(value)}")
     return float(value)
 
 
