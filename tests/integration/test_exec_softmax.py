@@ -21,6 +21,8 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 SPEC = load(pack(FOLDER)).spec
 STEPS = list(walk(SPEC.kernel, tree(), SPEC.entry))
 PLAN = MeasurementPlan(min_rounds=3, max_rounds=3, max_ns=2 * SECOND)
+MEASUREMENTS = 3
+"""A few rounds on a busy machine may say the opposite of what is so; all of several do not."""
 ENDS = {"faster": VerdictCode.OK, "slower": VerdictCode.OK}
 
 
@@ -65,16 +67,21 @@ async def ended_as_meant(rig: Rig, step: Step) -> RunResult | None:
         assert artifact.code is expected, artifact
         return None
     limit = 2 if step.reply.ends == "timeout" else 10
-    done = await rig.run(artifact, initial=initial, wall_ns=limit * SECOND, plan=PLAN)
-    outcome = done.report.outcome
-    assert isinstance(outcome, Verdict), outcome
-    assert outcome.code is expected, outcome
-    assert isinstance(done.report.detail, RunResult)
-    for one in done.report.detail.speedups:
-        if one.baseline == "initial" and step.reply.ends in ENDS:
-            # Threads alone gain nothing while other tests have the second core: only a clear contradiction fails.
-            assert one.high > 1 if step.reply.ends == "faster" else one.low < 1, one
-    return done.report.detail
+    for _ in range(MEASUREMENTS):
+        done = await rig.run(artifact, initial=initial, wall_ns=limit * SECOND, plan=PLAN)
+        outcome = done.report.outcome
+        assert isinstance(outcome, Verdict), outcome
+        assert outcome.code is expected, outcome
+        assert isinstance(done.report.detail, RunResult)
+        if not contradicts(done.report.detail, step.reply.ends):
+            return done.report.detail
+    raise AssertionError(f"{MEASUREMENTS} measurements contradict what was recorded: {done.report.detail.speedups}")
+
+
+def contradicts(detail: RunResult, meant: str) -> bool:
+    """Whether a measurement clearly says the opposite. Threads alone gain nothing while others have the second core."""
+    speeds = [one for one in detail.speedups if one.baseline == "initial" and meant in ENDS]
+    return any(one.high <= 1 if meant == "faster" else one.low >= 1 for one in speeds)
 
 
 async def test_the_initial_kernel_is_right_and_its_reference_takes_its_time(rig: Rig) -> None:
