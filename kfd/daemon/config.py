@@ -9,14 +9,14 @@ import tomllib
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
 from kfd.base.failure import BadInput
 from kfd.base.instant import SECOND
 from kfd.base.work import MeasurementPlan
 from kfd.core.search.proposals import ANY_MODEL, SearchPolicy
 from kfd.core.search.settings import SettingsError, policy_of
-from kfd.llm.config import LlmConfig
+from kfd.llm.config import LlmConfig, Section
 
 __all__ = ["SEARCH", "Config", "load_config", "state_dir"]
 
@@ -24,11 +24,7 @@ SEARCH = SearchPolicy()
 """The search that a campaign has unless it is configured (docs/search.md)."""
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class ServerConfig(_Section):
+class ServerConfig(Section):
     """Where the daemon listens and keeps its state."""
 
     listen: str = Field(
@@ -55,7 +51,7 @@ class ServerConfig(_Section):
         return value
 
 
-class LogConfig(_Section):
+class LogConfig(Section):
     """How the daemon logs."""
 
     format: Literal["auto", "console", "json"] = Field(
@@ -64,7 +60,7 @@ class LogConfig(_Section):
     level: Literal["debug", "info", "warning", "error"] = Field(default="info", description="Least severe level shown.")
 
 
-class DiskConfig(_Section):
+class DiskConfig(Section):
     """When the disk is too full for new work."""
 
     floor_mb: int = Field(
@@ -76,7 +72,7 @@ _PLAN = MeasurementPlan()
 """What the benchmarks measure with is what campaigns measure with."""
 
 
-class MeasureConfig(_Section):
+class MeasureConfig(Section):
     """How long candidates are measured."""
 
     min_rounds: int = Field(default=_PLAN.min_rounds, ge=3, le=1000, description="Fewest rounds.")
@@ -104,7 +100,7 @@ class MeasureConfig(_Section):
         )
 
 
-class CampaignConfig(_Section):
+class CampaignConfig(Section):
     """Defaults of campaigns."""
 
     in_flight: int = Field(default=4, ge=1, le=256, description="Candidates in flight per campaign.")
@@ -116,7 +112,7 @@ class CampaignConfig(_Section):
         return policy_of(self.search, SEARCH)
 
 
-class WorkerConfig(_Section):
+class WorkerConfig(Section):
     """The embedded agent of ``kfd serve --with-worker``."""
 
     build_lanes: int = Field(default=0, ge=0, le=256, description="Build lanes; 0 lets the agent choose.")
@@ -126,7 +122,7 @@ class WorkerConfig(_Section):
     )
 
 
-class Config(_Section):
+class Config(Section):
     """All of it."""
 
     server: ServerConfig = ServerConfig()

@@ -25,6 +25,7 @@ from kfd.core.search.operators import Operator
 from kfd.core.search.terms import terms_of
 from kfd.daemon import asking, tuning
 from kfd.daemon.exemplars import Exemplars, Texts
+from kfd.daemon.workable import room_of, workable
 from kfd.llm.port import Answer, Ask, Generator, Miss, ProviderFault
 from kfd.prompting import answers, render
 from kfd.prompting.claims import claimed_algorithm
@@ -142,10 +143,13 @@ class Drafter:
             choice=request.model_choice,
         )
 
+        room = room_of(spec)
+
         async def judge(answer: Answer) -> answers.Drafted | answers.Rejected:
             size = len(answer.text) + len(prepared.kernel.text)
             said = (answer.text, answer.finish_reason, request.operator.value, prepared.kernel, task.spec.entry)
-            return await beside(size, answers.parse, *said)
+            parsed = await beside(size, answers.parse, *said)
+            return await beside(size, workable, parsed, prepared.kernel, task.spec, room)
 
         heard = await asking.converse(generator, first, spec, tally, judge)
         if isinstance(heard, Miss):

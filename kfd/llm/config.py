@@ -3,17 +3,35 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
-__all__ = ["LlmConfig", "ModelConfig"]
+__all__ = ["LlmConfig", "ModelConfig", "Section"]
 
 _Name = Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[A-Za-z0-9][A-Za-z0-9._:/@-]*$")]
 _OWN_PARAMETERS = ("model", "messages", "stream", "stream_options", "max_tokens", "max_completion_tokens", "n")
 
 
-class ModelConfig(BaseModel):
+class Section(BaseModel):
+    """A section of the configuration: unknown keys and values of another kind are refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _kind(cls, value: object, info: ValidationInfo) -> object:
+        """Neither `true` nor `"3"` is a number, nor is `1` or `"yes"` a yes: somebody meant another key."""
+        annotation = cls.model_fields[info.field_name or ""].annotation
+        kinds = get_args(annotation) or (annotation,)
+        if bool in kinds and not isinstance(value, bool):
+            raise ValueError("true or false is wanted")
+        if (int in kinds or float in kinds) and isinstance(value, bool | str):
+            raise ValueError("a number is wanted, without quotes")
+        return value
+
+
+class ModelConfig(Section):
     """One model behind one endpoint. What is not set is not sent: absent is not null (peer faults, F14)."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=(), use_attribute_docstrings=True)
@@ -82,7 +100,7 @@ class ModelConfig(BaseModel):
         return self.model or self.name
 
 
-class LlmConfig(BaseModel):
+class LlmConfig(Section):
     """All models and the limits of one logical call. Times are seconds."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)

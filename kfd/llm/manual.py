@@ -14,6 +14,9 @@ __all__ = ["MAX_TOLD_BYTES", "ManualDesk"]
 
 MAX_TOLD_BYTES = 1 << 20
 
+MAX_MODEL = 100
+"""Characters of a model's name, as in the configuration: it goes into rows, events and tables."""
+
 
 @dataclass(slots=True)
 class _Pending:
@@ -62,6 +65,10 @@ class ManualDesk:
         size = len(text.encode("utf-8", "surrogatepass"))
         if size > MAX_TOLD_BYTES:
             raise BadInput(f"the answer has {size} bytes; {MAX_TOLD_BYTES} are allowed", mend="Send only the answer.")
+        if len(model) > MAX_MODEL or not model.isprintable():
+            raise BadInput(
+                f"a model's name has up to {MAX_MODEL} visible characters", mend="Give the name alone: --model NAME."
+            )
         pending.told.set_result(Answer(text=text, finish_reason="stop", model=model or "manual"))
 
     async def close(self) -> None:

@@ -12,6 +12,7 @@ from kfd.base.work import CHECKED_ONLY, Limits, MeasurementPlan
 from kfd.core.campaign.mutation import regions_of
 from kfd.core.campaign.state import CampaignSpec
 from kfd.core.search.proposals import ANY_MODEL, SearchPolicy
+from kfd.core.search.search import RULES
 from kfd.core.search.terms import ModelTerms
 from kfd.prompting.regions import first_regions
 from kfd.prompting.render import in_device_form_of
@@ -129,6 +130,7 @@ def spec_of(
         budget_device_ns=options.budget_device_ns if options.HasField("budget_device_ns") else None,
         terms=_terms(generator, search, defaults),
         asks_again=defaults.asks_again if generator == "openai" else 0,
+        rules=RULES,
     )
     check_budgets(spec)
     return spec

@@ -28,6 +28,10 @@ QUERY_SECONDS = 2.0
 """A query that takes longer is stopped: readers must not pin the log."""
 
 
+MAX_DIGITS = 9
+"""Digits of an ordinal: a longer one is no candidate's, and no integer of the store."""
+
+
 class Reader:
     """Read-only view of the store. One query at a time; each is stopped after two seconds."""
 
@@ -163,7 +167,7 @@ class Reader:
                 raise NotFound(f"{of} has no correct candidate yet", mend=f"kfd-client status {of}")
             return best
         prefix, dash, ordinal = text.rpartition("-")
-        if not dash or not ordinal.isdecimal():
+        if not dash or not ordinal.isdecimal() or len(ordinal) > MAX_DIGITS:
             raise NotFound(f"{text} is not a candidate id (they look like c7f3k2-17)", mend="kfd-client status ID")
         of = await self.resolve_campaign(prefix)
         return CandidateId(f"{of}-{int(ordinal)}")

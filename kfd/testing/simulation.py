@@ -80,6 +80,7 @@ from kfd.core.fleet.model import (
 )
 from kfd.core.search.archive import Cell
 from kfd.core.search.proposals import SearchPolicy
+from kfd.core.search.search import RULES
 from kfd.testing.sim_rows import Rows
 
 __all__ = ["Simulation", "arrived", "drafted", "no_mutation", "report_for", "sim_spec", "speedup"]
@@ -115,6 +116,7 @@ def sim_spec(key: str = "sim-1", **changes: object) -> CampaignSpec:
         idempotency_key=key,
         submitted_at="2026-01-01T00:00:00.000+00:00",
         simulated=True,
+        rules=RULES,
     )
     return replace(spec, **changes)  # type: ignore[arg-type]
 

@@ -17,6 +17,7 @@ from kfd.core.campaign.state import CampaignSpec
 from kfd.core.commands import DraftRequest
 from kfd.core.events import DraftArrived, DraftEvent, DraftFaulted, DraftMissed, DraftRejected
 from kfd.core.search.operators import Operator
+from kfd.core.search.proposals import SearchPolicy
 from kfd.core.search.terms import Bound, ModelTerms
 from kfd.daemon.asking import MAX_EXCERPT_TOKENS, transcript
 from kfd.daemon.drafting import Drafter
@@ -234,6 +235,21 @@ async def test_f22_a_prompt_is_trimmed_to_the_smallest_window_where_any_model_ma
     _, free = await drafted(tmp_path, [said(GOOD)], model="", terms=(TERMS, small))
     sizes = [conversation_tokens((ask.system, ask.user)) for ask in (named.asks[0], free.asks[0])]
     assert sizes[0] > 2_000 >= sizes[1]
+
+
+async def test_f22_a_kernel_that_no_prompt_could_show_is_no_parent_for_anybody(tmp_path: Path) -> None:
+    """It would pause its campaign as soon as it was chosen, and again after every resumption."""
+    grown = GOOD.replace("    return 0;\n", "    y[0] += 0;\n" * 3_000 + "    return 0;\n")
+    ended, model = await drafted(tmp_path / "once", [said(grown), said(grown)])
+    assert isinstance(ended, DraftRejected)
+    assert (ended.reason, len(model.asks)) == ("too_long", 2)
+    assert "too long to be worked on further" in ended.detail
+    ended, model = await drafted(tmp_path / "again", [said(grown), said(GOOD)])
+    assert isinstance(ended, DraftArrived)
+    assert "too long to be worked on further" in model.asks[1].follow_up[0].reply
+    wide = (replace(TERMS, max_input_tokens=100_000), replace(TERMS, name="never asked", max_input_tokens=300))
+    ended, _ = await drafted(tmp_path / "wide", [said(grown)], terms=wide, search=SearchPolicy(models=(("m", 1.0),)))
+    assert isinstance(ended, DraftArrived)
 
 
 async def test_a_recording_is_never_asked_again(tmp_path: Path) -> None:

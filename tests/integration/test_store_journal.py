@@ -364,3 +364,17 @@ async def test_costs_add_up_in_the_store_whatever_key_they_have(journal: Journal
     await write(journal, costs[:1])
     (loaded,) = (await load(reader.connection)).campaigns
     assert loaded.spent == Amount(micro_money=19, tokens=210, device_ns=1 << 40)
+
+
+@pytest.mark.parametrize("ordinal", ["9" * 10, "9" * 25, "9" * 5000, "-1", "x", ""])
+async def test_a_candidate_that_cannot_be_is_not_found_whatever_is_typed(
+    journal: Journal, reader: Reader, ordinal: str
+) -> None:
+    simulation = Simulation(answer, judge)
+    simulation.submit(sim_spec(), drafted("initial"))
+    await write(journal, list(simulation.commands))
+    with pytest.raises(NotFound):
+        await reader.resolve_candidate(f"{sim_spec().id}-{ordinal}")
+    assert await reader.resolve_candidate(f"{sim_spec().id}-{'9' * 9}") == f"{sim_spec().id}-{'9' * 9}"
+    with pytest.raises(NotFound):
+        await reader.candidate(CandidateId(f"{sim_spec().id}-{'9' * 9}"))

@@ -24,6 +24,7 @@ from kfd.core.search.hints import HintPolicy
 from kfd.core.search.operators import Operator, OperatorPolicy
 from kfd.core.search.plateau import PlateauPolicy
 from kfd.core.search.proposals import SearchPolicy
+from kfd.core.search.search import RULES
 from kfd.core.search.strategies import ParentWeights
 from kfd.core.search.tuning import Declared, TunePolicy
 from kfd.testing.simulation import Simulation, arrived, drafted, report_for, sim_spec
@@ -261,6 +262,17 @@ def test_a_campaign_of_an_older_kfd_cannot_be_replayed() -> None:
     simulation.run()
     with pytest.raises(ValueError, match="older kfd"):
         replay(spec, [replace(one, asked=Asked()) for one in simulation.rows.candidates.values()])
+
+
+@pytest.mark.parametrize("rules", [0, RULES + 1])
+def test_a_campaign_that_other_rules_decided_has_no_differences_to_show(rules: int) -> None:
+    """A store that was upgraded on the way: what its campaigns had decided by then was right."""
+    spec = replace(spec_of(11, EVERYTHING), rules=rules)
+    simulation = Simulation(answer, judge)
+    simulation.submit(spec, drafted("initial"))
+    simulation.run()
+    with pytest.raises(ValueError, match="begun by another kfd, whose search decided otherwise"):
+        replay(spec, list(simulation.rows.candidates.values()))
 
 
 @pytest.mark.parametrize(

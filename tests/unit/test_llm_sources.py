@@ -69,6 +69,9 @@ async def test_what_is_told_answers_the_pending_question_and_nothing_else() -> N
         desk.tell(CandidateId("c1-2"), "late")
     with pytest.raises(BadInput):
         desk.tell(CandidateId("c1-1"), "x" * (MAX_TOLD_BYTES + 1))
+    for name in ("m" * 101, "a\nb", "\x1b[31m", "\ud800"):
+        with pytest.raises(BadInput, match="model's name"):
+            desk.tell(CandidateId("c1-1"), "hello", name)
     first.cancel()
     await asyncio.wait([first])
     assert first.cancelled()

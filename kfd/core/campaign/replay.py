@@ -28,7 +28,7 @@ from kfd.core.search.fitness import fitness
 from kfd.core.search.operators import Operator
 from kfd.core.search.prompt_archive import Region, variant_id
 from kfd.core.search.proposals import Broken, Proposal
-from kfd.core.search.search import Search
+from kfd.core.search.search import RULES, Search
 
 __all__ = ["Difference", "Replayed", "replay"]
 
@@ -222,6 +222,8 @@ def replay(spec: CampaignSpec, candidates: Sequence[Candidate], mutations: Seque
     told = sorted((one for one in asked if one.told is not None), key=_nth)
     if any(not one.asked.variant for one in asked):
         raise ValueError(f"{spec.id} was asked for by an older kfd, which did not store what its search was told")
+    if spec.rules != RULES:
+        raise ValueError(f"{spec.id} was begun by another kfd, whose search decided otherwise")
     prompts = _Prompts(spec, mutations)
     stage = _Stage(spec, next((one for one in candidates if one.operator is Operator.INITIAL), None), prompts)
     heard = decisions = 0

@@ -144,6 +144,8 @@ class CampaignSpec:
     """Of all models that may be asked, as they were at submission; empty for recordings and people."""
     asks_again: int = 0
     """How often a draft may ask again, with the reason, when an answer holds no usable kernel."""
+    rules: int = 0
+    """``search.RULES`` at submission; 0 for campaigns of a kfd that did not count them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

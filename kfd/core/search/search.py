@@ -24,7 +24,11 @@ from kfd.core.search.strategies import Islands, ParentWeights, Strategy, choose_
 from kfd.core.search.transitions import Transition, change_of
 from kfd.core.search.upkeep import Upkeep
 
-__all__ = ["BEST_OF_N", "Search"]
+__all__ = ["BEST_OF_N", "RULES", "Search"]
+
+RULES = 1
+"""Number of the rules by which questions are decided. Raise it with a change after which stored rows would be decided
+otherwise: campaigns keep the number that they were submitted under, and only their own kfd can replay them."""
 
 BEST_OF_N = "best_of_n"
 """How the parent of a plain sample was found, for the log."""
