@@ -27,7 +27,6 @@ amounts = st.builds(
     Amount,
     micro_money=st.integers(0, 50),
     tokens=st.integers(0, 50),
-    evaluations=st.integers(0, 2),
     device_ns=st.integers(0, 50),
 )
 
