@@ -29,7 +29,7 @@ min_rounds = 6
 max_seconds = 3.0
 """
 
-SEED = 54
+SEED = 26
 """With the shipped task, the first asks of this seed meet every way in which a candidate can fail."""
 
 START_SECONDS = 30.0
